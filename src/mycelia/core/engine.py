@@ -1,0 +1,30 @@
+"""Settings of the XLA engine that everything else relies on; applied once, on import.
+
+64-bit types are part of the API, so JAX's x64 mode is on. Executables are kept on disk (see
+``core.context.cache_folder``) so that a second process starts warm.
+"""
+
+from __future__ import annotations
+
+import os
+
+import jax
+
+from mycelia.core.context import cache_folder
+
+jax.config.update("jax_enable_x64", True)
+
+
+def keep_executables(folder: str) -> None:
+    """Keep compiled executables in ``folder``; an unwritable folder leaves the cache off."""
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError:
+        return
+    if os.access(folder, os.W_OK):
+        jax.config.update("jax_compilation_cache_dir", folder)
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+
+
+if jax.config.jax_compilation_cache_dir is None and os.environ.get("MYCELIA_CACHE_DIR") != "":
+    keep_executables(os.path.join(cache_folder(), "xla"))

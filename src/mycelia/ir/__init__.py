@@ -1,0 +1,3 @@
+"""The typed functional graph and the rules an operator has."""
+
+from mycelia.ir import control as control

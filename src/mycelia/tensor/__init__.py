@@ -1,0 +1,5 @@
+"""Tensor, Parameter, and the dispatch of operators."""
+
+from mycelia.tensor.tensor import Parameter, Tensor
+
+__all__ = ["Parameter", "Tensor"]

@@ -1,0 +1,204 @@
+"""The one door: every operator call runs, is recorded, or is staged here.
+
+Eager: each operator is one ``jax.jit`` per set of attributes. Its trace first asks ``infer``, so bad
+input is refused in our words, and checks that the lowering gives what ``infer`` promised; later calls
+with the same types go straight to the executable. Staged: the operator becomes a node of the builder's
+graph, concrete tensors become captured inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mycelia.core import context, dtypes
+from mycelia.core.dtypes import DType
+from mycelia.core.errors import GraphError, MyceliaError, StateError
+from mycelia.ir.graph import Value
+from mycelia.ir.primitive import Primitive
+from mycelia.ir.types import TensorType
+from mycelia.tensor.mode import PLAIN, RECORD, STAGE, current_builder, state
+from mycelia.tensor.tape import TapeNode
+from mycelia.tensor.tensor import Tensor, wrap
+
+_BY_NP = dtypes._BY_NP
+
+
+def type_of(tensor: Tensor) -> TensorType:
+    """The graph type of a tensor."""
+    value = tensor._value
+    if type(value) is Value:
+        return value.type
+    return TensorType(_BY_NP[value.dtype], value.shape)
+
+
+def value_in_graph(tensor: Tensor) -> Value:
+    """The value that stands for ``tensor`` in the graph being built; a concrete tensor is captured."""
+    builder = current_builder()
+    value = tensor._value
+    if type(value) is Value:
+        return value if value.graph is builder.graph else builder.lift(value)
+    return builder.capture(tensor, TensorType(_BY_NP[value.dtype], value.shape))
+
+
+def _compile(op: Primitive, key: tuple[Any, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
+    infer, lower, name = op.infer, op.lower, op.name
+
+    def run(*arrays: Any) -> Any:
+        expected = infer(*[TensorType(_BY_NP[a.dtype], a.shape) for a in arrays], **attrs)
+        out = lower(*arrays, **attrs)
+        made = out if op.multi else (out,)
+        wanted = expected if op.multi else (expected,)
+        for array, type_ in zip(made, wanted, strict=True):
+            if array.shape != type_.shape or array.dtype != type_.dtype.np:
+                raise AssertionError(f"{name} promised {type_} and made {array.dtype}{list(array.shape)}")
+        return out
+
+    run.__name__ = name
+    fn: Callable[..., Any] = jax.jit(run)
+    op.eager[key] = fn
+    return fn
+
+
+def apply(op: Primitive, *inputs: Tensor, **attrs: Any) -> Any:
+    """Apply a primitive to tensors: the output Tensor, or a tuple of them if it has several.
+
+    Attributes must be hashable and canonical. This is what operators, layers and rules are written with;
+    users call the public functions.
+    """
+    phase = state.phase
+    if phase == STAGE:
+        return stage(op, inputs, attrs)
+    key = tuple(attrs.items()) if attrs else ()
+    fn = op.eager.get(key)
+    if fn is None:
+        fn = _compile(op, key, attrs)
+    try:
+        out = fn(*[x._value for x in inputs])
+    except MyceliaError:
+        raise
+    except Exception as error:
+        raise _explained(op, inputs, error) from None
+    if phase == RECORD and op.differentiable:
+        for x in inputs:
+            if x._node is not None:
+                return _record(op, inputs, attrs, out)
+    if op.multi:
+        return tuple([wrap(o) for o in out])
+    return wrap(out)
+
+
+def _record(op: Primitive, inputs: tuple[Tensor, ...], attrs: dict[str, Any], out: Any) -> Any:
+    values = tuple(out) if op.multi else (out,)
+    node = TapeNode(op, tuple([x._snapshot() for x in inputs]), attrs, values)
+    made = tuple([tracked(v, node, i) for i, v in enumerate(values)])
+    return made if op.multi else made[0]
+
+
+def tracked(value: Any, node: TapeNode, slot: int) -> Tensor:
+    """A Tensor holding ``value`` that remembers it is output ``slot`` of ``node``; integers do not."""
+    tensor = wrap(value)
+    if _BY_NP[value.dtype].is_inexact:
+        tensor._node, tensor._slot = node, slot
+    return tensor
+
+
+def _explained(op: Primitive, inputs: tuple[Tensor, ...], error: Exception) -> Exception:
+    for i, x in enumerate(inputs):
+        value = x._value
+        if type(value) is Value:
+            return GraphError(
+                op.name, message=f"input {i} is a tensor of a graph that is being or has been built",
+                hint="a tensor that was kept from inside a compiled function has no value outside; return it instead",
+            )  # fmt: skip
+        if isinstance(value, jax.Array) and value.is_deleted():
+            return StateError(op.name, message=f"input {i} was given to a compiled function that reused its memory")
+    return error
+
+
+def stage(op: Primitive, inputs: tuple[Tensor, ...], attrs: dict[str, Any]) -> Any:
+    """Add a node to the graph being built."""
+    node = current_builder().add(op, tuple([value_in_graph(x) for x in inputs]), attrs)
+    if op.multi:
+        return tuple([wrap(v) for v in node.outputs])
+    return wrap(node.outputs[0])
+
+
+def set_value(tensor: Tensor, new: Tensor) -> None:
+    """Make ``tensor`` hold what ``new`` holds: the one way a tensor is changed in place.
+
+    While staging, a tensor from outside the current builder is noted as written, so that whoever owns
+    the builder returns the last value and restores the former one.
+    """
+    phase = state.phase
+    if phase == STAGE:
+        builder = current_builder()
+        before = tensor._value
+        if type(before) is not Value or before.graph is not builder.graph:
+            builder.record_write(tensor, before)
+        tensor._value = value_in_graph(new)
+        return
+    tensor._value = new._value
+    if phase == RECORD:
+        tensor._node, tensor._slot = new._node, new._slot
+
+
+@lru_cache(maxsize=4096)
+def _scalar_array(value: Any, kind: type, sign: bool, dtype: DType) -> Any:
+    return jax.device_put(np.asarray(value).astype(dtype.np))
+
+
+def scalar(value: Any, dtype: DType) -> Tensor:
+    """A zero-dimensional tensor of a Python number; cached when eager, a constant node when staged."""
+    if state.phase == STAGE:
+        return wrap(current_builder().constant(np.asarray(value).astype(dtype.np)))
+    sign = str(value)[0] == "-" if value == 0 else False  # -0.0 and 0.0 are equal keys
+    return wrap(_scalar_array(value, type(value), sign, dtype))
+
+
+def constant(array: np.ndarray[Any, Any]) -> Tensor:
+    """A tensor of a NumPy array: a constant node when staged."""
+    if state.phase == STAGE:
+        return wrap(current_builder().constant(array))
+    return wrap(jnp.array(array))
+
+
+#: Set by the front-end: makes a user's function fit to be staged (control flow on tensors).
+_converter: Callable[[Any], Any] = lambda fn: fn
+
+
+def set_converter(converter: Callable[[Any], Any]) -> None:
+    """Install what rewrites a user's function for staging (the front-end does, on import)."""
+    global _converter
+    _converter = converter
+
+
+def stageable(fn: Any) -> Any:
+    """``fn`` with its control flow on tensors made stageable."""
+    return _converter(fn)
+
+
+#: Set by the front-end: runs ``fn`` compiled. Layers above the front-end call it through ``compiled``.
+_compiler: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any] | None = None
+
+
+def set_compiler(compiler: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]) -> None:
+    """Install what runs a callable as a compiled graph (the front-end does, on import)."""
+    global _compiler
+    _compiler = compiler
+
+
+def should_compile() -> bool:
+    """Whether a callable that is called now, from outside any graph, is to be compiled: GRAPH_MODE."""
+    return context.is_graph_mode() and state.phase == PLAIN and _compiler is not None
+
+
+def call_compiled(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run ``fn(*args, **kwargs)`` as a compiled graph."""
+    assert _compiler is not None
+    return _compiler(fn, args, kwargs)

@@ -1,0 +1,28 @@
+"""What holds for every test: fixed seeds before it, the default mode and options after it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+SEED = 1234
+
+# The same examples in every run; how long one takes depends on the machine and says nothing.
+settings.register_profile("mycelia", derandomize=True, deadline=None, database=None)
+settings.load_profile("mycelia")
+
+
+@pytest.fixture(autouse=True)
+def _fixed_state() -> Iterator[None]:
+    from mycelia.core.context import reset_context
+    from mycelia.core.random import set_seed
+
+    random.seed(SEED)
+    np.random.seed(SEED)
+    set_seed(SEED)
+    yield
+    reset_context()
