@@ -4,8 +4,11 @@ Graphs are never edited. ``rewrite`` walks a graph in order and copies it into a
 callback sees the node and its inputs *in the new graph*, and keeps it, replaces its outputs by other
 values, or emits other nodes. Because inputs are already rewritten, a rule that looks at what made an input
 looks at simplified code, so chains collapse in one pass. Sub-graphs are rewritten before the node that
-holds them, each once however often it is used; a graph in which nothing changed is returned as it is, so
-that what is cached with it stays valid. Every node keeps the location of the node it came from.
+holds them, each once however often it is used. Every node keeps the location of the node it came from.
+
+A graph is first only read: the callback is asked about the nodes as they stand, and at the first change the
+graph is copied from its beginning. So a graph in which nothing changes costs no memory and is returned as it
+is, and what is cached with it stays valid. For this, a callback must not act on the world.
 
 Beside it stand the questions a rewrite asks: how often a value or a sub-graph is used, whether running a
 graph has effects, and whether two graphs are the same.
@@ -13,7 +16,7 @@ graph has effects, and whether two graphs are the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,6 +49,10 @@ def copy_node(graph: Graph, node: Node, inputs: tuple[Value, ...], attrs: dict[s
     return graph.add_node(node.op, inputs, node.attrs if attrs is None else attrs, node.location)
 
 
+class _ChangeError(Exception):
+    """While a graph is only read: the callback wants to change it."""
+
+
 class Emitter:
     """The graph that a rewrite is writing.
 
@@ -55,10 +62,11 @@ class Emitter:
         location: the location given to new nodes, that of the node at hand.
     """
 
-    __slots__ = ("_attrs", "_inputs", "_kept", "_node", "graph", "location", "table")
+    __slots__ = ("_attrs", "_inputs", "_kept", "_node", "_reading", "graph", "location", "table")
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, reading: bool = False) -> None:
         self.graph = graph
+        self._reading = reading
         self.table: dict[Any, Any] = {}
         self.location: SourceLocation | None = None
         self._node: Node | None = None
@@ -68,6 +76,8 @@ class Emitter:
 
     def add(self, op: Primitive, inputs: Sequence[Value], attrs: Mapping[str, Any] | None = None) -> tuple[Value, ...]:
         """Append a node, typed by its primitive, and return its outputs."""
+        if self._reading:
+            raise _ChangeError
         return self.graph.add_node(op, tuple(inputs), dict(attrs or {}), self.location).outputs
 
     def constant(self, array: np.ndarray[Any, Any]) -> Value:
@@ -79,6 +89,8 @@ class Emitter:
 
         The copies keep their own locations.
         """
+        if self._reading:
+            raise _ChangeError
         env: dict[Value, Value] = dict(zip(graph.params, args, strict=True))
         for node in graph.nodes:
             made = copy_node(self.graph, node, tuple([env[v] for v in node.inputs]))
@@ -89,7 +101,10 @@ class Emitter:
         """Copy the node at hand now; returning the result from the callback counts as keeping it."""
         if self._kept is None:
             assert self._node is not None
-            self._kept = copy_node(self.graph, self._node, self._inputs, self._attrs).outputs
+            if self._reading:
+                self._kept = self._node.outputs
+            else:
+                self._kept = copy_node(self.graph, self._node, self._inputs, self._attrs).outputs
         return self._kept
 
     def _turn_to(self, node: Node, inputs: tuple[Value, ...], attrs: dict[str, Any]) -> None:
@@ -100,52 +115,71 @@ class Emitter:
 class _Rewrite:
     """One run of ``rewrite``: what the sub-graphs became, and how often the callback changed something."""
 
-    def __init__(self, visit: Visit, recurse: bool) -> None:
+    def __init__(self, visit: Visit, only: Container[str] | None, recurse: bool) -> None:
         self.visit = visit
+        self.only = only
         self.recurse = recurse
         self.changes = 0
         self.done: dict[Graph, Graph] = {}
 
     def graph(self, graph: Graph) -> Graph:
         found = self.done.get(graph)
-        if found is not None:
-            return found
+        if found is None:
+            found = self.done[graph] = self.copy(graph) if self.changes_in(graph) else graph
+        return found
+
+    def changes_in(self, graph: Graph) -> bool:
+        """Whether the callback changes anything in a graph."""
+        emitter = Emitter(graph, reading=True)
+        only, visit = self.only, self.visit
+        for node in graph.nodes:
+            attrs = node.attrs
+            if attrs and self.attributes(node) is not attrs:
+                return True
+            if only is not None and node.op.name not in only:
+                continue
+            emitter._turn_to(node, node.inputs, attrs)
+            try:
+                made = visit(node, node.inputs, attrs, emitter)
+            except _ChangeError:
+                return True
+            if made is not None and made is not emitter._kept:
+                return True
+        return False
+
+    def copy(self, graph: Graph) -> Graph:
         new = Graph(graph.name)
         emitter = Emitter(new)
+        only, visit = self.only, self.visit
         env: dict[Value, Value] = {p: new.add_param(p.type) for p in graph.params}
-        changed = False
         for node in graph.nodes:
             inputs = tuple([env[v] for v in node.inputs])
-            attrs = node.attrs
-            if self.recurse and attrs:
-                attrs = self.attributes(node)
-                changed = changed or attrs is not node.attrs
-            emitter._turn_to(node, inputs, attrs)
-            made = self.visit(node, inputs, attrs, emitter)
-            if made is None:
-                made = emitter.keep()
-            elif made is not emitter._kept:
-                self.changes += 1
-                changed = True
-                _check_replacement(graph, node, made, new)
+            attrs = self.attributes(node) if node.attrs else node.attrs
+            made: Sequence[Value] | None
+            if only is not None and node.op.name not in only:
+                made = copy_node(new, node, inputs, attrs).outputs
+            else:
+                emitter._turn_to(node, inputs, attrs)
+                made = visit(node, inputs, attrs, emitter)
+                if made is None:
+                    made = emitter.keep()
+                elif made is not emitter._kept:
+                    self.changes += 1
+                    _check_replacement(graph, node, made, new)
             for old, value in zip(node.outputs, made, strict=True):
                 env[old] = value
-        if not changed:
-            self.done[graph] = graph
-            return graph
         new.outputs = [env[v] for v in graph.outputs]
-        self.done[graph] = new
         return new
 
     def attributes(self, node: Node) -> dict[str, Any]:
-        changed: dict[str, Any] | None = None
-        for name, value in node.attrs.items():
-            if isinstance(value, Graph):
-                new = self.graph(value)
-                if new is not value:
-                    changed = dict(node.attrs) if changed is None else changed
-                    changed[name] = new
-        return node.attrs if changed is None else changed
+        attrs = node.attrs
+        if self.recurse:
+            for name, value in node.attrs.items():
+                if type(value) is Graph:
+                    new = self.graph(value)
+                    if new is not value:
+                        attrs = {**attrs, name: new}
+        return attrs
 
 
 def _check_replacement(graph: Graph, node: Node, made: Sequence[Value], new: Graph) -> None:
@@ -160,7 +194,9 @@ def _check_replacement(graph: Graph, node: Node, made: Sequence[Value], new: Gra
         )  # fmt: skip
 
 
-def rewrite(graph: Graph, visit: Visit, *, recurse: bool = True) -> tuple[Graph, int]:
+def rewrite(
+    graph: Graph, visit: Visit, *, only: Container[str] | None = None, recurse: bool = True
+) -> tuple[Graph, int]:
     """Copy ``graph`` with ``visit`` deciding about each node.
 
     Args:
@@ -168,6 +204,7 @@ def rewrite(graph: Graph, visit: Visit, *, recurse: bool = True) -> tuple[Graph,
         visit: called with a node, its inputs in the new graph, its attributes (sub-graphs already
             rewritten) and the :class:`Emitter`. None keeps the node; a sequence of values of the new graph,
             one for each output and of the same types, takes its place.
+        only: names of the operators to ask about; the nodes of others are kept.
         recurse: whether sub-graphs are rewritten too.
 
     Returns:
@@ -176,7 +213,7 @@ def rewrite(graph: Graph, visit: Visit, *, recurse: bool = True) -> tuple[Graph,
     Raises:
         GraphError: ``visit`` gave values of other types, or of another graph.
     """
-    run = _Rewrite(visit, recurse)
+    run = _Rewrite(visit, only, recurse)
     return run.graph(graph), run.changes
 
 
@@ -365,9 +402,3 @@ def _attribute_key(value: Any) -> Hashable:
     except TypeError:
         return (kind, id(value))
     return (kind, value)
-
-
-def iterate_nodes(graph: Graph) -> Iterator[Node]:
-    """All nodes, those of each sub-graph once."""
-    for g in all_graphs(graph):
-        yield from g.nodes

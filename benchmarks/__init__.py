@@ -1,0 +1,1 @@
+"""Measurements. Each ``bench_*.py`` runs by itself and prints its figures."""

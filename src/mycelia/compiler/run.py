@@ -1,0 +1,53 @@
+"""Running a compiled graph on tensors, differentiably.
+
+While a gradient is being recorded the graph runs as two: a forward executable that also gives residuals,
+and a backward one that takes them. Under a further gradient the backward graph that starts from the
+arguments is used, so that the second derivative sees everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mycelia.autodiff.control import recomputing
+from mycelia.autodiff.rules import zeros
+from mycelia.autodiff.transform import Split, residual_args, split
+from mycelia.compiler.executable import executable
+from mycelia.ir.graph import Graph
+from mycelia.tensor import Tensor
+from mycelia.tensor.dispatch import tracked
+from mycelia.tensor.mode import RECORD, state
+from mycelia.tensor.tape import TapeNode
+from mycelia.tensor.tensor import wrap
+
+
+def run_graph(graph: Graph, args: Sequence[Tensor]) -> list[Tensor]:
+    """The outputs of ``graph`` for concrete tensors; recorded if a gradient is being taken."""
+    if state.phase == RECORD and any(x._node is not None for x in args):
+        return _recorded(graph, args)
+    return [wrap(v) for v in executable(graph)([x._value for x in args])]
+
+
+def _recorded(graph: Graph, args: Sequence[Tensor]) -> list[Tensor]:
+    part = split(graph, tuple(x._node is not None and x.dtype.is_inexact for x in args))
+    values = executable(part.forward)([x._value for x in args])
+    n_out = len(graph.outputs)
+    inputs = tuple(x._snapshot() for x in args)
+
+    def pullback(cts: list[Tensor | None]) -> list[Tensor | None]:
+        given = [zeros(graph.outputs[i].type) if cts[i] is None else cts[i] for i in part.ct_outputs]
+        result: list[Tensor | None] = [None] * len(inputs)
+        for i, ct in zip(part.ct_params, _run_backward(part, n_out, given, inputs, values), strict=True):  # type: ignore[arg-type]
+            result[i] = ct
+        return result
+
+    node = TapeNode(None, inputs, {}, tuple(values[:n_out]), pullback)
+    return [tracked(v, node, i) for i, v in enumerate(values[:n_out])]
+
+
+def _run_backward(
+    part: Split, n_out: int, given: list[Tensor], inputs: tuple[Tensor, ...], values: list[object]
+) -> list[Tensor]:
+    if state.phase == RECORD:
+        return run_graph(recomputing(part, n_out, given, list(inputs)), [*given, *inputs])
+    return run_graph(part.backward, [*given, *residual_args(part, inputs, [wrap(v) for v in values], n_out)])
