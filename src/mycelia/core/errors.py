@@ -13,10 +13,12 @@ import linecache
 import os
 import sys
 from dataclasses import dataclass
+from functools import cache
 from types import FrameType
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_ENGINE = tuple(f"{os.sep}{name}{os.sep}" for name in ("jax", "jaxlib", "contextlib", "multiprocessing", "concurrent"))
+_STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
+_ENGINE = tuple(f"{os.sep}{name}{os.sep}" for name in ("jax", "jaxlib"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +43,19 @@ class SourceLocation:
         return f"  at {self}" + (f"\n    {text}" if text else "")
 
 
-def _is_users(frame: FrameType) -> bool:
-    file = frame.f_code.co_filename
-    if file.startswith(_PACKAGE) or file.startswith("<frozen"):
+@cache
+def _is_users(file: str) -> bool:
+    """Whether a file is neither this package, nor the engine, nor the standard library."""
+    if file.startswith((_PACKAGE, "<frozen")) or any(part in file for part in _ENGINE):
         return False
-    return not any(part in file for part in _ENGINE)
+    return not file.startswith(_STANDARD) or "site-packages" in file or "dist-packages" in file
 
 
 def user_location() -> SourceLocation | None:
     """The innermost line of the call stack that belongs to the user, or None."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        if _is_users(frame):
+        if _is_users(frame.f_code.co_filename):
             return SourceLocation(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
         frame = frame.f_back
     return None

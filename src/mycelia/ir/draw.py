@@ -205,12 +205,15 @@ def _render(picture: _Picture, x: float, y: float, parts: list[str]) -> None:
             x1, y1 = x + source.middle, y + source.y + source.height
             x2, y2 = x + box.middle, y + box.y
             half = (y1 + y2) / 2
-            parts.append(f'<path class="edge" d="M{x1:.1f} {y1:.1f}C{x1:.1f} {half:.1f} {x2:.1f} {half:.1f} {x2:.1f} {y2:.1f}"/>')
+            parts.append(
+                f'<path class="edge" d="M{x1:.1f} {y1:.1f}C{x1:.1f} {half:.1f} {x2:.1f} {half:.1f} {x2:.1f} {y2:.1f}"/>'
+            )
     for box in picture.boxes:
         left, top = x + box.x, y + box.y
         parts.append(f"<g><title>{_text(box.tip)}</title>")
         parts.append(
-            f'<rect class="{box.style}" x="{left:.1f}" y="{top:.1f}" width="{box.width:.1f}" height="{box.height:.1f}" rx="5"/>'
+            f'<rect class="{box.style}" x="{left:.1f}" y="{top:.1f}" width="{box.width:.1f}" '
+            f'height="{box.height:.1f}" rx="5"/>'
         )
         for i, (style, text) in enumerate(box.lines):
             at = top + (i + 1) * _LINE
@@ -226,4 +229,6 @@ def _render(picture: _Picture, x: float, y: float, parts: list[str]) -> None:
         parts.append("</g>")
     if picture.left_out:
         at = y + picture.height - _MARGIN / 2
-        parts.append(f'<text class="type" x="{x + _MARGIN:.1f}" y="{at:.1f}">and {picture.left_out:,} more nodes</text>')
+        parts.append(
+            f'<text class="type" x="{x + _MARGIN:.1f}" y="{at:.1f}">and {picture.left_out:,} more nodes</text>'
+        )

@@ -253,7 +253,9 @@ class _Parser:
         try:
             node = graph.add_node(op, tuple(inputs), attrs, location)
         except Exception as error:  # whatever a type rule makes of operands it does not know
-            self.refuse(at.at, f"operands and attributes that {op.name} takes", f"an error: {str(error).partition(chr(10))[0]}")
+            self.refuse(
+                at.at, f"operands and attributes that {op.name} takes", f"an error: {str(error).partition(chr(10))[0]}"
+            )
         made = [v.type for v in node.outputs]
         if made != types:
             self.expected(f"the types that {op.name} infers, {', '.join(map(str, made)) or '()'}", types_at)

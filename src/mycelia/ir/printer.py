@@ -44,6 +44,8 @@ from mycelia.ir.types import TensorType
 
 #: Arrays of more elements than this are written as base64.
 SMALL = 16
+#: Stands for a value that was not made before, in the text of a malformed graph.
+UNKNOWN = "%unknown"
 _WORD = re.compile(r"[^\W\d]\w*")
 
 
@@ -51,7 +53,7 @@ def graph_text(graph: Graph, *, locations: bool = True, elide: int | None = None
     """The text of a graph, without a newline at the end.
 
     Args:
-        graph: a finished graph.
+        graph: a finished graph. A malformed one is written, too, as far as it goes.
         locations: whether to write the user's lines.
         elide: leave out the elements of constants of more bytes than this. Such text is for reading only.
 
@@ -90,12 +92,12 @@ class _Printer:
         lines = [f"graph {word(graph.name)}{label}({params}) {{"]
         inner = indent + "  "
         lines += [inner + self.node(node, names, inner) for node in graph.nodes]
-        outputs = ", ".join([names[v] for v in graph.outputs])
+        outputs = ", ".join([names.get(v, UNKNOWN) for v in graph.outputs])
         lines.append(f"{inner}return {outputs}" if outputs else f"{inner}return")
         return "\n".join(lines) + f"\n{indent}}}"
 
     def node(self, node: Node, names: dict[Value, str], indent: str) -> str:
-        parts = [names[v] for v in node.inputs]
+        parts = [names.get(v, UNKNOWN) for v in node.inputs]
         block = []
         for name, value in node.attrs.items():
             if _holds_graph(value):

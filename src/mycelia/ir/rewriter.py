@@ -287,7 +287,10 @@ def known_array(value: Value) -> np.ndarray[Any, Any] | None:
 
 
 def select_signature(
-    graph: Graph, params: Sequence[int], outputs: Sequence[int], constants: Mapping[int, np.ndarray[Any, Any]] | None = None
+    graph: Graph,
+    params: Sequence[int],
+    outputs: Sequence[int],
+    constants: Mapping[int, np.ndarray[Any, Any]] | None = None,
 ) -> Graph:
     """A copy of ``graph`` whose parameters and outputs are those listed, in that order.
 
@@ -324,7 +327,10 @@ def bind_params(graph: Graph, constants: Mapping[int, np.ndarray[Any, Any]]) -> 
         GraphError: there is no such parameter, or the array has another type.
     """
     for i, array in constants.items():
-        fits = 0 <= i < len(graph.params) and (array.dtype, array.shape) == (graph.params[i].dtype, graph.params[i].shape)
+        fits = 0 <= i < len(graph.params) and (array.dtype, array.shape) == (
+            graph.params[i].dtype,
+            graph.params[i].shape,
+        )
         if not fits:
             held = ", ".join(str(t) for t in graph.input_types)
             raise GraphError(
