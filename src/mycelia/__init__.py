@@ -1,5 +1,77 @@
-"""Mycelia: one network class, debugged line by line, compiled, spread over devices and shipped."""
+"""Mycelia: one network class, debugged line by line, compiled, spread over devices and shipped.
 
-from mycelia import core as core
+The names here are MindSpore's; ``import mycelia as ms`` and use it the same way.
+"""
+
+from mycelia import core as core  # first: settings of the engine
+from mycelia.core.context import (
+    GRAPH_MODE,
+    PYNATIVE_MODE,
+    get_context,
+    reset_context,
+    set_context,
+    set_device,
+)
+from mycelia.core.dtypes import (
+    DType as Type,
+    bfloat16,
+    bool_,
+    complex64,
+    complex128,
+    dtype_to_nptype,
+    dtype_to_pytype,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    pytype_to_dtype,
+    string,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from mycelia.core.random import get_seed, set_seed
 from mycelia.tensor import Parameter, Tensor
-from mycelia.ops import arithmetic, casting, shape, reduction
+from mycelia import ops
+from mycelia.autodiff import GradOperation, grad, value_and_grad
+from mycelia.frontend import jit
+from mycelia import nn
+from mycelia.nn import ParameterTuple
+from mycelia import dataset
+from mycelia import train
+from mycelia.train import (
+    load_checkpoint,
+    load_checkpoint_async,
+    load_param_into_net,
+    save_checkpoint,
+)
+from mycelia.train.amp import build_train_network
+from mycelia.train.callback import (
+    Callback,
+    CheckpointConfig,
+    EarlyStopping,
+    History,
+    LambdaCallback,
+    LearningRateScheduler,
+    LossMonitor,
+    ModelCheckpoint,
+    ReduceLROnPlateau,
+    RunContext,
+    TimeMonitor,
+)
+from mycelia.train.metrics import Accuracy
+from mycelia.train.model import Model
+from mycelia import amp, common, context
+
+half, single, double = float16, float32, float64
+cfloat, cdouble = complex64, complex128
+byte, ubyte, short, ushort, intc, uintc = int8, uint8, int16, uint16, int32, uint32
+long, intp, uintp = int64, int64, uint64
+ms_function = jit
+# differentiation stands below the operators, and is named among them too
+ops.GradOperation, ops.grad, ops.value_and_grad = GradOperation, grad, value_and_grad  # type: ignore[attr-defined]
+tensor = Tensor

@@ -105,12 +105,10 @@ def test_changed_globals_and_closures_are_seen(monkeypatch):
         return x * FACTOR + offset
 
     assert values(f, ms.Tensor([1.0])) == [3.0]
-    monkeypatch.setattr("tests.frontend.test_jit.FACTOR", 5, raising=False)
-    globals()["FACTOR"] = 5
-    try:
+    with monkeypatch.context() as patch:
+        patch.setitem(globals(), "FACTOR", 5)
         assert values(f, ms.Tensor([1.0])) == [6.0]
-    finally:
-        globals()["FACTOR"] = 2
+    assert values(f, ms.Tensor([1.0])) == [3.0]
     offset = 10
     assert values(f, ms.Tensor([1.0])) == [12.0]
 

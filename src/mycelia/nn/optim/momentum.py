@@ -7,7 +7,8 @@ from typing import Any
 from mycelia import ops
 from mycelia.core import dtypes as dt
 from mycelia.core.errors import ArgumentValueError
-from mycelia.nn.optim.optimizer import Optimizer, check_number
+from mycelia.nn.optim.groups import check_number
+from mycelia.nn.optim.optimizer import Optimizer
 from mycelia.tensor import Parameter, Tensor
 from mycelia.tensor.tensor import check_bool
 
@@ -43,20 +44,22 @@ class Momentum(Optimizer):
 
     def construct(self, gradients: Any) -> Any:
         gradients = self.prepared(gradients)
-        rates = self._rate_list()
+        rates = self.rates()
         self.next_step()
-        for p, v, g, lr in zip(self.parameters, self.moments, gradients, rates, strict=True):
-            new = v * self.momentum + g
-            self.put(v, new)
-            step = g + new * self.momentum if self.use_nesterov else new
-            self.put(p, p - step * lr)
+        for param, moment, g, lr in zip(self.parameters, self.moments, gradients, rates, strict=True):
+            p, v, g = self.wide(param, moment, g)
+            v = v * self.momentum + g
+            self.put(moment, v)
+            step = g + v * self.momentum if self.use_nesterov else v
+            self.put(param, p - step * lr)
         return True
 
 
 class SGD(Optimizer):
     """Stochastic gradient descent: ``v = momentum * v + (1 - dampening) * g; p = p - lr * v``.
 
-    The first step takes ``v = g``. With ``nesterov``: ``p = p - lr * (g + momentum * v)``.
+    The first step takes ``v = g``: ``stat`` holds ones until then. With ``nesterov``:
+    ``p = p - lr * (g + momentum * v)``.
 
     Args:
         params: Parameters or groups (see :class:`Optimizer`).
@@ -93,67 +96,16 @@ class SGD(Optimizer):
 
     def construct(self, gradients: Any) -> Any:
         gradients = self.prepared(gradients)
-        rates = self._rate_list()
-        first = (self.global_step == 0).reshape(())
+        rates = self.rates()
         self.next_step()
-        for p, v, g, lr in zip(self.parameters, self.accum, gradients, rates, strict=True):
+        for param, accum, first, g, lr in zip(self.parameters, self.accum, self.stat, gradients, rates, strict=True):
+            p, v, g = self.wide(param, accum, g)
             if self._plain:
-                self.put(p, p - g * lr)
+                self.put(param, p - g * lr)
                 continue
-            new = ops.where(first, g, v * self.momentum + g * (1.0 - self.dampening))
-            self.put(v, new)
-            step = g + new * self.momentum if self.nesterov else new
-            self.put(p, p - step * lr)
+            v = ops.where(first > 0, g, v * self.momentum + g * (1.0 - self.dampening))
+            self.put(accum, v)
+            self.put(first, ops.zeros_like(first))
+            step = g + v * self.momentum if self.nesterov else v
+            self.put(param, p - step * lr)
         return True
-
-
-class LARS(Optimizer):
-    """Layer-wise adaptive rate scaling (You et al., 2017) around another optimizer.
-
-    Args:
-        optimizer: a ``Momentum`` or ``SGD``.
-        epsilon: added to the denominator.
-        coefficient: trust coefficient.
-        use_clip: clip the local rate to the global one.
-        lars_filter: which parameters are scaled; by default all but LayerNorm's and biases.
-    """
-
-    def __init__(
-        self, optimizer: Optimizer, epsilon: float = 1e-5, coefficient: float = 1e-3, use_clip: bool = False,
-        lars_filter: Any = lambda p: "LayerNorm" not in p.name and "bias" not in p.name,
-    ) -> None:  # fmt: skip
-        super().__init__(0.0, list(optimizer.parameters))
-        self.optimizer = optimizer
-        self.epsilon = check_number("LARS", "epsilon", epsilon)
-        self.coefficient = check_number("LARS", "coefficient", coefficient)
-        check_bool("LARS", "use_clip", use_clip)
-        self.use_clip = use_clip
-        self._scaled = [bool(lars_filter(p)) for p in self.parameters]
-
-    def construct(self, gradients: Any) -> Any:
-        self.check_gradients(gradients)
-        decays = self.optimizer._decay_list()
-        rates = self.optimizer._rate_list()
-        out = []
-        for p, g, d, lr, scaled in zip(self.parameters, gradients, decays, rates, self._scaled, strict=True):
-            if not scaled:
-                out.append(g)
-                continue
-            decay = 0.0 if d is None else d
-            g = g * (1.0 / self.optimizer.loss_scale)
-            p_norm, g_norm = ops.sqrt((p * p).sum()), ops.sqrt((g * g).sum())
-            ratio = self.coefficient * p_norm / (g_norm + decay * p_norm + self.epsilon)
-            ratio = ops.where(ops.logical_and(p_norm > 0, g_norm > 0), ratio, 1.0)
-            if self.use_clip:
-                ratio = ops.minimum(ratio / lr, 1.0)
-            out.append((g + p * decay) * ratio * self.optimizer.loss_scale)
-        decay_before = self.optimizer._decays
-        self.optimizer.__dict__["_decays"] = [
-            None if scaled else d for d, scaled in zip(decay_before, self._scaled, strict=True)
-        ]  # fmt: skip
-        try:
-            self.optimizer.construct(tuple(out))
-        finally:
-            self.optimizer.__dict__["_decays"] = decay_before
-        return True
-

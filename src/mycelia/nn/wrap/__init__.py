@@ -5,6 +5,7 @@ from mycelia.nn.wrap.loss_scale import (
     FixedLossScaleUpdateCell,
     TrainOneStepWithLossScaleCell,
 )
+from mycelia.nn.wrap.micro_batches import GradAccumulationCell, MicroBatchInterleaved, VirtualDatasetCellTriple
 from mycelia.nn.wrap.train_step import (
     ForwardValueAndGrad,
     ParameterUpdate,
@@ -15,6 +16,7 @@ from mycelia.nn.wrap.train_step import (
 )
 
 __all__ = [
-    "DynamicLossScaleUpdateCell", "FixedLossScaleUpdateCell", "ForwardValueAndGrad", "ParameterUpdate",
-    "TrainOneStepCell", "TrainOneStepWithLossScaleCell", "WithEvalCell", "WithGradCell", "WithLossCell",
+    "DynamicLossScaleUpdateCell", "FixedLossScaleUpdateCell", "ForwardValueAndGrad", "GradAccumulationCell",
+    "MicroBatchInterleaved", "ParameterUpdate", "TrainOneStepCell", "TrainOneStepWithLossScaleCell",
+    "VirtualDatasetCellTriple", "WithEvalCell", "WithGradCell", "WithLossCell",
 ]  # fmt: skip

@@ -1,0 +1,235 @@
+"""Iterators over a pipeline: epochs, preparation ahead in a thread, tensors at the edge."""
+
+from __future__ import annotations
+
+import collections
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mycelia.core.errors import ArgumentValueError, StateError
+from mycelia.dataset import arguments, config
+from mycelia.dataset.pipeline import Dataset, _close
+from mycelia.dataset.rows import Row
+from mycelia.dataset.run import Run
+
+if TYPE_CHECKING:
+    from mycelia.tensor import Tensor
+
+_BYTES_AHEAD = 256 * 2**20
+_JOIN_SECONDS = 0.5
+
+
+class Ahead:
+    """Rows that a thread prepares while the caller works.
+
+    Args:
+        start: makes the iterator of rows; called in the thread.
+        depth: how many rows are kept ready at most, and at most 256 MiB of them.
+    """
+
+    def __init__(self, start: Callable[[], Iterator[Row]], depth: int) -> None:
+        self._state = _Shared(depth)
+        self._thread = threading.Thread(
+            target=_produce, args=(self._state, start), name="mycelia-dataset-ahead", daemon=True
+        )
+        self._thread.start()
+
+    def __iter__(self) -> Ahead:
+        return self
+
+    def __next__(self) -> Row:
+        state = self._state
+        with state.change:
+            while not state.ready and not state.ended:
+                state.change.wait()
+            if state.ready:
+                row, size = state.ready.popleft()
+                state.bytes -= size
+                state.change.notify_all()
+                return row
+            error, state.error = state.error, None
+        if error is not None:
+            raise error
+        raise StopIteration
+
+    def close(self) -> None:
+        """End the thread; wait a moment for it, unless it is the caller."""
+        state = self._state
+        with state.change:
+            state.stopped = state.ended = True
+            state.ready.clear()
+            state.change.notify_all()
+        if threading.current_thread() is not self._thread:
+            self._thread.join(_JOIN_SECONDS)
+
+
+class _Shared:
+    def __init__(self, depth: int) -> None:
+        self.change = threading.Condition()
+        self.ready: collections.deque[tuple[Row, int]] = collections.deque()
+        self.depth, self.bytes = depth, 0
+        self.ended = self.stopped = False
+        self.error: BaseException | None = None
+
+
+def _produce(state: _Shared, start: Callable[[], Iterator[Row]]) -> None:
+    rows: Iterator[Row] = iter(())
+    try:
+        rows = start()
+        for row in rows:
+            size = sum(column.nbytes for column in row)
+            with state.change:
+                while not state.stopped and state.ready and (
+                    len(state.ready) >= state.depth or state.bytes + size > _BYTES_AHEAD
+                ):  # fmt: skip
+                    state.change.wait()
+                if state.stopped:
+                    return
+                state.ready.append((row, size))
+                state.bytes += size
+                state.change.notify_all()
+    except BaseException as error:  # it is raised where the rows are read
+        state.error = error
+    finally:
+        _close(rows)
+        with state.change:
+            state.ended = True
+            state.change.notify_all()
+
+
+class _Session:
+    """What an iterator owns and its finalizer ends."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.rows: Any = None
+
+    def end_pass(self) -> None:
+        rows, self.rows = self.rows, None
+        if rows is not None:
+            _close(rows)
+
+    def end(self) -> None:
+        self.run.close()
+        rows, self.rows = self.rows, None
+        if isinstance(rows, Ahead):
+            rows.close()
+
+
+class _DatasetIterator:
+    """What the iterators share; see :meth:`Dataset.create_dict_iterator`."""
+
+    _method = "create_dict_iterator"
+
+    def __init__(self, dataset: Dataset, num_epochs: int, output_numpy: bool, do_copy: bool) -> None:
+        where = self._method
+        number = arguments.integer(where, "num_epochs", num_epochs)
+        if number == 0 or number < -1:
+            raise ArgumentValueError(where, "num_epochs", got=str(number), takes="-1 or a positive int")
+        self._dataset, self._epochs, self._begun = dataset, number, 0
+        self._numpy = arguments.boolean(where, "output_numpy", output_numpy)
+        arguments.boolean(where, "do_copy", do_copy)
+        self._session = _Session(Run(dataset))
+        self._finalizer = weakref.finalize(self, self._session.end)
+
+    def __iter__(self) -> Any:
+        return self
+
+    def _next_row(self) -> Row:
+        session = self._session
+        if session.rows is None:
+            self._start_epoch()
+        try:
+            row: Row = next(session.rows)
+        except StopIteration:
+            session.end_pass()
+            if self._begun == self._epochs:
+                self._finalizer()
+            raise
+        except BaseException:
+            self._finalizer()
+            raise
+        return row
+
+    def _start_epoch(self) -> None:
+        if not self._finalizer.alive:
+            raise StateError(
+                self._method,
+                message=f"the iterator has given its {self._epochs} epoch(s)" if self._begun == self._epochs
+                else "the iterator has been stopped",
+                hint="make a new iterator, or make it with more num_epochs (-1 for any number)",
+            )  # fmt: skip
+        session, dataset = self._session, self._dataset
+        run = session.run
+        run.start_epoch()
+        self._begun += 1
+        if run.inline or dataset._light():
+            session.rows = iter(dataset._open(run))
+        else:
+            session.rows = Ahead(lambda: dataset._open(run), config.get_prefetch_size())
+
+    def _value(self, array: np.ndarray) -> np.ndarray | Tensor:
+        if self._numpy or array.dtype.kind in "US":
+            return array
+        from mycelia.tensor import Tensor
+
+        return Tensor(array)
+
+    def get_col_names(self) -> list[str]:
+        """Names of the columns, in order."""
+        return self._dataset.get_col_names()
+
+    def stop(self) -> None:
+        """End the iterator, and the threads and processes behind it."""
+        self._begun = self._begun if self._begun != self._epochs else -2
+        self._finalizer()
+
+    def release(self) -> None:
+        """As :meth:`stop`."""
+        self.stop()
+
+
+class DictIterator(_DatasetIterator):
+    """Gives each row as a dict from column name to tensor; see :meth:`Dataset.create_dict_iterator`."""
+
+    def __init__(
+        self, dataset: Dataset, num_epochs: int = -1, output_numpy: bool = False, do_copy: bool = False
+    ) -> None:
+        super().__init__(dataset, num_epochs, output_numpy, do_copy)
+        self._names = dataset.get_col_names()
+
+    def __next__(self) -> dict[str, Any]:
+        row = self._next_row()
+        return {name: self._value(array) for name, array in zip(self._names, row, strict=True)}
+
+
+class TupleIterator(_DatasetIterator):
+    """Gives each row as a list of tensors; see :meth:`Dataset.create_tuple_iterator`."""
+
+    _method = "create_tuple_iterator"
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        columns: str | list[str] | None = None,
+        num_epochs: int = -1,
+        output_numpy: bool = False,
+        do_copy: bool = False,
+    ) -> None:
+        super().__init__(dataset, num_epochs, output_numpy, do_copy)
+        self._places: list[int] | None = None
+        if columns:
+            present = dataset.get_col_names()
+            wanted = arguments.names(self._method, "columns", columns)
+            arguments.known_columns(self._method, "columns", wanted, present)
+            self._places = [present.index(name) for name in wanted]
+
+    def __next__(self) -> list[Any]:
+        row = self._next_row()
+        if self._places is None:
+            return [self._value(array) for array in row]
+        return [self._value(row[i]) for i in self._places]

@@ -1,0 +1,3 @@
+"""The image transforms under the module name of MindSpore 1.x for those written in C++."""
+
+from mycelia.dataset.vision import *  # noqa: F403

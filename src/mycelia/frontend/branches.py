@@ -1,0 +1,488 @@
+"""Conditions: a Python truth value takes its path; a tensor stages both and joins them in a ``cond`` node.
+
+The two branches of an ``if`` run one after the other in the user's frame, each inside a region
+(:mod:`mycelia.frontend.regions`). After the first the variables are set back; after the second
+:class:`Join` merges what the branches left: variables, tensors written in place, attributes, contents of
+containers. What both did the same stays what it is; what differs becomes an output of the node. A branch
+that raises an error leaves nothing: the other one's values are taken.
+
+``and``, ``or`` and chained comparisons of plain tests stay operators: their right side is computed without a
+branch if it has no effects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from mycelia.core.errors import ArgumentValueError, GraphTypeError
+from mycelia.frontend.merge import (
+    Frozen,
+    Mismatch,
+    Snap,
+    check_structure,
+    describe,
+    join_type,
+    materialize,
+    zeros_in,
+)
+from mycelia.frontend.regions import Closed, ContentPlace, Place, Region, depth, labelled, tensors_written, unwind
+from mycelia.frontend.undefined import Maybe, Undefined
+from mycelia.ir.builder import inline
+from mycelia.ir.control import cond_p
+from mycelia.ir.graph import Graph, Node, Value
+from mycelia.ir.types import TensorType
+from mycelia.ops.logical import logical_and, logical_not, logical_or
+from mycelia.ops.operands import cast
+from mycelia.ops.shape import reshape
+from mycelia.core import dtypes as dt
+from mycelia.tensor import Parameter, Tensor
+from mycelia.tensor.dispatch import set_value, value_in_graph
+from mycelia.tensor.mode import current_builder, is_staging
+from mycelia.tensor.tensor import wrap
+
+Plan = Callable[[Sequence[Tensor]], Any]
+Thunk = Callable[[], Any]
+
+#: The variable and value by which rewritten code says that a path ended in ``raise``.
+JUMP, RAISED = "_ms_j", 4
+
+_IF_TRUE, _IF_FALSE = "if the condition is true", "if it is false"
+
+
+def truth(value: Any) -> bool | Tensor:
+    """The truth of a value: a Python bool, or a zero-dimensional bool tensor that only the graph knows.
+
+    Raises:
+        ArgumentValueError: a tensor has more than one element, or none.
+    """
+    if not isinstance(value, Tensor):
+        return bool(value)
+    if not value.is_symbolic and not is_staging():
+        return bool(value)
+    if value.size != 1:
+        raise ArgumentValueError(
+            "Tensor", "self", got=f"shape {value.shape} for the truth value of a tensor", takes="exactly one element",
+            hint="use x.any() or x.all() for the truth of many elements",
+        )  # fmt: skip
+    known = current_builder().known(value_in_graph(value)) if is_staging() else None
+    if known is not None:
+        return bool(known.reshape(()))
+    flat = reshape(value, ()) if value.shape else value
+    return cast(flat, dt.bool_)
+
+
+def not_(value: Any) -> Any:
+    """``not value``."""
+    known = truth(value)
+    return not known if type(known) is bool else logical_not(known)
+
+
+def has_effects(graph: Graph) -> bool:
+    """Whether a graph does something besides computing its outputs."""
+    return any(n.op.effects or any(has_effects(g) for _, g in n.subgraphs) for n in graph.nodes)
+
+
+def line_up(parts: Sequence[Any], explicit_last: bool = False) -> list[Value]:
+    """Give several finished builders the same lifted parameters; returns the outer values for them.
+
+    The parameters of each graph become the shared ones, then (or before them) those made with ``param``.
+    """
+    outers: list[Value] = []
+    taken: list[dict[int, Value]] = []
+    places: dict[Value, list[int]] = {}
+    for builder in parts:
+        mine: dict[int, Value] = {}
+        for outer, inner in builder.lifted:
+            slot = next((k for k in places.get(outer, ()) if k not in mine), None)
+            if slot is None:
+                slot = len(outers)
+                outers.append(outer)
+                places.setdefault(outer, []).append(slot)
+            mine[slot] = inner
+        taken.append(mine)
+    for builder, mine in zip(parts, taken, strict=True):
+        graph = builder.graph
+        shared = [mine[k] if k in mine else Value(outer.type, graph) for k, outer in enumerate(outers)]
+        graph.params = [*shared, *builder.explicit] if explicit_last else [*builder.explicit, *shared]
+    return outers
+
+
+class Join:
+    """The outputs of two branches under construction."""
+
+    def __init__(self, where: str, then: Closed, other: Closed, bottoms: tuple[bool, bool] = (False, False)) -> None:
+        self.where = where
+        self.sides = (then, other)
+        self.bottoms = bottoms
+        self.pairs: list[tuple[Value, Value]] = []
+
+    def plan(self, a: Frozen, b: Frozen, name: str, line: int) -> Plan:
+        """How to make one value of two; ``name`` and ``line`` are for the marker of a conditional variable.
+
+        Raises:
+            Mismatch: it cannot be done.
+        """
+        if self.bottoms[0] and not self.bottoms[1]:
+            return self._one_sided(b, 1)
+        if self.bottoms[1] and not self.bottoms[0]:
+            return self._one_sided(a, 0)
+        if a.obj is b.obj or (a.is_undefined and b.is_undefined):
+            return _keep(a.obj)
+        if a.is_undefined or b.is_undefined:
+            side = 0 if b.is_undefined else 1
+            message = f"'{name}' is defined only if the condition at line {line} is {'false' if side else 'true'}"
+            inner = self._one_sided((a, b)[side], side)
+            return lambda outs: Maybe(name, inner(outs), message)
+        check_structure(a, b)
+        leaves = [self._leaf(x, y) for x, y in zip(a.leaves, b.leaves, strict=True)]
+        shape = a if type(a.marker) is Maybe else b if type(b.marker) is Maybe else a
+        return lambda outs: shape.rebuilt(iter([leaf(outs) for leaf in leaves]))
+
+    def _leaf(self, a: Any, b: Any) -> Plan:
+        if isinstance(a, Snap) and isinstance(b, Snap) and (a.tensor is b.tensor or a.value is b.value):
+            return _keep(a.tensor)
+        type_ = join_type(a, b)
+        if type_ is None:
+            return _keep(a)
+        first, second = (materialize(c.builder, x, type_) for c, x in zip(self.sides, (a, b), strict=True))
+        return self._pair(first, second)
+
+    def _pair(self, first: Value, second: Value) -> Plan:
+        index = len(self.pairs)
+        self.pairs.append((first, second))
+        return lambda outs: outs[index]
+
+    def _one_sided(self, value: Frozen, side: int) -> Plan:
+        """A value that only one branch has; the other gives zeros of the type."""
+        builder = self.sides[side].builder
+        if not any(isinstance(x, Snap) and x.made_in(builder) for x in value.leaves):
+            return _keep(value.obj)
+        leaves = [self._filled(x, side) for x in value.leaves]
+        return lambda outs: value.rebuilt(iter([leaf(outs) for leaf in leaves]))
+
+    def _filled(self, leaf: Any, side: int) -> Plan:
+        if not isinstance(leaf, Snap):
+            return _keep(leaf)
+        if not leaf.made_in(self.sides[side].builder):
+            return _keep(leaf.tensor)
+        zeros = zeros_in(self.sides[1 - side].builder, leaf.type)
+        return self._pair(leaf.value, zeros) if side == 0 else self._pair(zeros, leaf.value)
+
+    def plan_written(self, env: dict[str, Any]) -> list[tuple[Tensor, Plan]]:
+        """The tensors that a branch wrote in place."""
+        plans = []
+        for i, tensor in tensors_written(self.sides).items():
+            snaps = [Snap(tensor, c.written[i][1] if i in c.written else None) for c in self.sides]
+            if snaps[0].type != snaps[1].type:
+                mismatch = Mismatch(describe(snaps[0]), describe(snaps[1]), "write a tensor of the same type")
+                raise mismatch.error(self.where, tensor_label(tensor, env), (_IF_TRUE, _IF_FALSE))
+            first, second = (s.inside(c.builder) for s, c in zip(snaps, self.sides, strict=True))
+            plans.append((tensor, self._pair(first, second)))
+        return plans
+
+    def plan_log(self, env: dict[str, Any]) -> list[tuple[Place, Plan]]:
+        """The attributes, containers and outer variables that a branch changed."""
+        plans = []
+        for key in dict.fromkeys([*self.sides[0].log, *self.sides[1].log]):
+            entries = [c.log.get(key) for c in self.sides]
+            place, before, _ = next(e for e in entries if e is not None)
+            a, b = (Frozen(before) if e is None else e[2] for e in entries)
+            if a.obj is before and b.obj is before:
+                continue
+            label = place_label(place, env)
+            if a.is_undefined != b.is_undefined:
+                raise GraphTypeError(
+                    self.where, message=f"{label} is set only {_IF_FALSE if a.is_undefined else _IF_TRUE}",
+                    hint="set it before the condition",
+                )  # fmt: skip
+            try:
+                plans.append((place, self.plan(a, b, place.label, 0)))
+            except Mismatch as mismatch:
+                raise mismatch.error(self.where, label, (_IF_TRUE, _IF_FALSE)) from None
+        return plans
+
+    def finish(self, predicate: Tensor) -> list[Tensor]:
+        """Add the node; gives its outputs."""
+        then, other = (c.builder for c in self.sides)
+        then.finish([a for a, _ in self.pairs])
+        other.finish([b for _, b in self.pairs])
+        if not self.pairs and not has_effects(then.graph) and not has_effects(other.graph):
+            return []
+        operands = line_up((then, other))
+        attrs = {"true_graph": then.graph, "false_graph": other.graph}
+        node = current_builder().add(cond_p, (value_in_graph(predicate), *operands), attrs)
+        return [wrap(v) for v in node.outputs]
+
+
+def _keep(value: Any) -> Plan:
+    return lambda outs: value
+
+
+def tensor_label(tensor: Tensor, env: dict[str, Any]) -> str:
+    """How a message calls a tensor that was written in place."""
+    if isinstance(tensor, Parameter):
+        return f"parameter '{tensor.name}'"
+    name = labelled(env, tensor)
+    return f"'{name}'" if name else "a tensor written in place"
+
+
+def place_label(place: Place, env: dict[str, Any]) -> str:
+    """How a message calls a place, by a variable's name where one holds the container."""
+    if isinstance(place, ContentPlace):
+        name = labelled(env, place.owner)
+        return f"the {type(place.owner).__name__} '{name}'" if name else place.label
+    return place.label
+
+
+def variable_label(name: str) -> str:
+    """How a message calls a variable."""
+    return "the returned value" if name == "_ms_r" else f"'{name}'"
+
+
+class Branch:
+    """One ``if`` on a tensor, between its test and its end. Rewritten code drives it::
+
+        b = branch(test, line, names, weak)
+        if b.staged: b.begin(locals())
+        if b.then:
+            ...body...
+            if b.staged: x, y = b.switch(locals())
+        if b.other:
+            ...else...
+            if b.staged: x, y = b.join(locals())
+    """
+
+    __slots__ = ("_before", "_closed", "_kept", "_line", "_names", "_predicate", "_region", "_weak", "_where")
+
+    staged = then = other = True
+
+    def __init__(
+        self, where: str, predicate: Tensor, line: int, names: tuple[str, ...], weak: tuple[str, ...] = (),
+        kept: tuple[str, ...] = (),
+    ) -> None:  # fmt: skip
+        self._where, self._predicate, self._line = where, predicate, line
+        self._names, self._weak, self._kept = (*names, *weak), frozenset(weak), kept
+
+    def begin(self, env: dict[str, Any]) -> int:
+        """Start the first branch; ``env`` holds the variables. Gives 0, the value of an undone jump."""
+        self._before = {n: env[n] if n in env else Undefined(n) for n in (*self._names, *self._kept)}
+        self._region = Region(f"{self._where}_true").open()
+        return 0
+
+    def switch(self, env: dict[str, Any]) -> tuple[Any, ...]:
+        """End the first branch, start the second; gives the variables as they were before."""
+        self._closed = self._close(env)
+        self._region = Region(f"{self._where}_false").open()
+        return tuple(self._before.values())
+
+    def join(self, env: dict[str, Any]) -> tuple[Any, ...]:
+        """End the second branch; gives the joined variables."""
+        then, ours, raised = self._closed
+        other, theirs, raised_too = self._close(env)
+        join = Join(self._where, then, other, (raised, raised_too))
+        plans = []
+        for name, a, b in zip(self._names, ours, theirs, strict=True):
+            try:
+                plans.append(join.plan(a, b, name, self._line))
+            except Mismatch as mismatch:
+                error = mismatch.error(self._where, variable_label(name), (_IF_TRUE, _IF_FALSE))
+                if name not in self._weak:
+                    raise error from None
+                plans.append(_keep(Undefined(name, str(error), mismatch.hint)))
+        written, logged = join.plan_written(env), join.plan_log(env)
+        outs = join.finish(self._predicate)
+        _write_back(written, logged, outs)
+        return tuple([plan(outs) for plan in plans])
+
+    def only(self, env: dict[str, Any]) -> tuple[Any, ...]:
+        """End an ``if`` that has no second branch; gives the joined variables."""
+        self.switch(env)
+        return self.join(self._before)
+
+    def _close(self, env: dict[str, Any]) -> tuple[Closed, list[Frozen], bool]:
+        values = [Frozen(env[n] if n in env else self._before[n]) for n in self._names]
+        raised = type(env.get(JUMP)) is int and env[JUMP] == RAISED
+        return self._region.close(Frozen), values, raised
+
+
+def _write_back(written: list[tuple[Tensor, Plan]], logged: list[tuple[Place, Plan]], outs: list[Tensor]) -> None:
+    for tensor, plan in written:
+        set_value(tensor, plan(outs))
+    for place, plan in logged:
+        place.write(plan(outs))
+
+
+class Decided:
+    """An ``if`` whose condition is a Python truth value."""
+
+    __slots__ = ("other", "then")
+
+    staged = False
+
+    def __init__(self, then: bool) -> None:
+        self.then, self.other = then, not then
+
+
+TAKEN, SKIPPED = Decided(True), Decided(False)
+
+
+def branch(
+    test: Any, line: int, names: tuple[str, ...] = (), weak: tuple[str, ...] = (), kept: tuple[str, ...] = ()
+) -> Branch | Decided:
+    """An ``if`` whose test is ``test``.
+
+    ``names`` are the variables that its branches change and that are read later, ``weak`` those that only
+    nested functions may still read, ``kept`` those that only the second branch reads as they were before.
+    """
+    known = truth(test)
+    if type(known) is bool:
+        return TAKEN if known else SKIPPED
+    return Branch("if", known, line, names, weak, kept)
+
+
+def guard(jump: Any, line: int, names: tuple[str, ...] = (), weak: tuple[str, ...] = ()) -> Branch | Decided:
+    """What follows a statement that may have jumped: it runs if ``jump`` is 0."""
+    if type(jump) is int:
+        return SKIPPED if jump else TAKEN
+    return Branch("if", logical_not(jump), line, names, weak)
+
+
+# -- expressions -----------------------------------------------------------------------------------------
+
+
+def _run(name: str, thunk: Thunk) -> tuple[Closed, Any, Frozen]:
+    """Run a thunk in a region of its own."""
+    before = depth()
+    region = Region(name).open()
+    try:
+        value = thunk()
+        frozen = Frozen(value)
+        return region.close(Frozen), value, frozen
+    except BaseException:
+        unwind(before)
+        raise
+
+
+def _joined(where: str, predicate: Tensor, then: tuple[Closed, Any, Frozen], other: tuple[Closed, Any, Frozen]) -> Any:
+    join = Join(where, then[0], other[0])
+    try:
+        plan = join.plan(then[2], other[2], where, 0)
+    except Mismatch as mismatch:
+        raise mismatch.error(where, "the value", (_IF_TRUE, _IF_FALSE)) from None
+    written, logged = join.plan_written({}), join.plan_log({})
+    outs = join.finish(predicate)
+    _write_back(written, logged, outs)
+    return plan(outs)
+
+
+def choose(where: str, predicate: Tensor, first: Thunk, second: Thunk) -> Any:
+    """The value of ``first()`` where the predicate is true, else of ``second()``; both are staged."""
+    return _joined(where, predicate, _run(f"{where}_true", first), _run(f"{where}_false", second))
+
+
+def if_expr(test: Any, first: Thunk, second: Thunk) -> Any:
+    """``first() if test else second()``."""
+    known = truth(test)
+    if type(known) is bool:
+        return first() if known else second()
+    return choose("conditional expression", known, first, second)
+
+
+def _pure_value(closed: Closed, value: Any) -> Any:
+    """The value of a closed region computed in the builder around it, or None if it needs a branch."""
+    builder = closed.builder
+    if closed.log or closed.written or any(n.op.effects or any(n.subgraphs) for n in builder.graph.nodes):
+        return None
+    if type(value) is bool:
+        return value
+    if not isinstance(value, Tensor) or Snap(value).type != TensorType(dt.bool_, ()):
+        return None
+    outer = current_builder()
+
+    def add(node: Node, inputs: tuple[Value, ...]) -> tuple[Value, ...]:
+        return outer.add(node.op, inputs, node.attrs, node.location).outputs
+
+    graph = builder.finish([Snap(value).inside(builder)])
+    return wrap(inline(graph, [o for o, _ in builder.lifted], add)[0])
+
+
+def _connect(both: bool, predicate: Tensor, rest: Thunk, otherwise: Any) -> Any:
+    """``predicate and rest()`` (or ``or``) for a tensor predicate; ``otherwise`` is the short-circuit value."""
+    where = "and" if both else "or"
+    closed, value, frozen = _run(f"{where}_right", rest)
+    if otherwise is predicate:
+        pure = _pure_value(closed, value)
+        if type(pure) is bool:
+            return predicate if pure is both else pure
+        if pure is not None:
+            return (logical_and if both else logical_or)(predicate, pure)
+    right = (closed, value, frozen)
+    left = _run(f"{where}_left", lambda: otherwise)
+    return _joined(where, predicate, *((right, left) if both else (left, right)))
+
+
+def _operands(both: bool, first: Any, thunks: Sequence[Thunk]) -> Any:
+    value: Any = first
+    for i, thunk in enumerate(thunks):
+        known = truth(value)
+        if type(known) is bool:
+            if known is not both:
+                return value
+            value = thunk()
+            continue
+        rest = thunks[i:]
+        plain = isinstance(value, Tensor) and Snap(value).type == TensorType(dt.bool_, ())
+        return _connect(both, known, lambda: _operands(both, rest[0](), rest[1:]), known if plain else value)
+    return value
+
+
+def and_(first: Any, *rest: Thunk) -> Any:
+    """``first and rest[0]() and ...``"""
+    return _operands(True, first, rest)
+
+
+def or_(first: Any, *rest: Thunk) -> Any:
+    """``first or rest[0]() or ...``"""
+    return _operands(False, first, rest)
+
+
+def _tests(thunks: Sequence[Thunk]) -> Iterator[Thunk]:
+    for thunk in thunks:
+        yield lambda thunk=thunk: truth(thunk())  # type: ignore[misc]
+
+
+def all_of(first: Any, *rest: Thunk) -> bool | Tensor:
+    """The truth of ``first and rest[0]() and ...``: as ``and``, where only the truth of the value is asked."""
+    result: bool | Tensor = _operands(True, truth(first), list(_tests(rest)))
+    return result
+
+
+def any_of(first: Any, *rest: Thunk) -> bool | Tensor:
+    """The truth of ``first or rest[0]() or ...``"""
+    result: bool | Tensor = _operands(False, truth(first), list(_tests(rest)))
+    return result
+
+
+def chain(left: Any, compare: Callable[[Any, Any], Any], right: Any, *rest: Any) -> Any:
+    """A chained comparison ``left < right <= ...``; ``rest`` alternates comparisons and thunks of operands."""
+    result = compare(left, right)
+    if not rest:
+        return result
+    return and_(result, lambda: chain(right, rest[0], rest[1](), *rest[2:]))
+
+
+def contains(item: Any, container: Any) -> Any:
+    """``item in container``, also where equality is only known when the graph runs."""
+    if isinstance(container, (list, tuple)):
+        involved = any(isinstance(x, Tensor) for x in (item, *container))
+        if involved and is_staging():
+            if any(x is item for x in container):
+                return True
+            return any_of(False, *[(lambda x=x: item == x) for x in container])  # type: ignore[misc]
+    return item in container
+
+
+def contains_not(item: Any, container: Any) -> Any:
+    """``item not in container``."""
+    return not_(contains(item, container))

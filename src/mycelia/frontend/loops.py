@@ -1,0 +1,452 @@
+"""Loops: Python loops as long as Python decides; a ``while_loop`` node from where a tensor does.
+
+The body of a staged loop runs in the user's frame, once per *pass*, inside a region. A pass starts with the
+variables set to parameters of the body graph and ends with their new values. The first pass assumes that
+Python numbers stay as they are; what changed becomes a tensor, types are joined, newly found tensors written
+in place and containers changed are added, and another pass is made, until nothing is new (a fixed point of
+types: numbers only ever widen, so a few passes do).
+
+A ``while`` is carried in rotated form: its test is evaluated once before the loop and again at the end of
+each round, exactly when Python evaluates it. ``for`` over a range of unknown length counts rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from mycelia.core import dtypes as dt
+from mycelia.core.errors import ArgumentTypeError, ArgumentValueError, GraphError, GraphTypeError
+from mycelia.frontend.branches import line_up, place_label, tensor_label, truth, variable_label
+from mycelia.frontend.merge import (
+    Frozen,
+    Mismatch,
+    Snap,
+    check_structure,
+    describe,
+    is_number,
+    join_type,
+    materialize,
+    same,
+    zeros_in,
+)
+from mycelia.frontend.regions import Place, Region, depth
+from mycelia.frontend.undefined import Maybe, Undefined
+from mycelia.ir.builder import Builder
+from mycelia.ir.control import while_p
+from mycelia.ir.graph import Value
+from mycelia.ir.types import TensorType
+from mycelia.ops.comparison import eq, lt
+from mycelia.ops.logical import logical_and, logical_not
+from mycelia.ops.operands import cast
+from mycelia.ops.shape import reshape
+from mycelia.tensor import Tensor
+from mycelia.tensor.dispatch import set_value, value_in_graph
+from mycelia.tensor.mode import current_builder, is_staging, staging
+from mycelia.tensor.tensor import wrap
+
+_MAX_PASSES = 12
+_BOOL, _COUNT = TensorType(dt.bool_, ()), TensorType(dt.int64, ())
+
+BREAK, CONTINUE, RETURN = 1, 2, 3
+_WHEN = ("before the loop", "after one round")
+
+
+class SymbolicRange:
+    """A ``range`` whose start, stop or step only the graph knows."""
+
+    def __init__(self, start: Any, stop: Any, step: Any) -> None:
+        self.start, self.stop, self.step = start, stop, step
+
+    def __iter__(self) -> Iterator[Any]:
+        raise GraphError(
+            "range", message="the length of this range is only known when the graph runs",
+            hint="use it directly in a for statement: for i in range(n)",
+        )  # fmt: skip
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def length(self) -> Tensor:
+        """The number of rounds (negative means none): -((start - stop) // step)."""
+        return -((self.start - self.stop) // self.step)  # type: ignore[no-any-return]
+
+    def item(self, count: Tensor) -> Tensor:
+        """The number of round ``count``."""
+        value: Any = wrap(count._value)
+        if type(self.step) is not int or self.step != 1:
+            value = value * self.step
+        if type(self.start) is not int or self.start != 0:
+            value = value + self.start
+        return value  # type: ignore[no-any-return]
+
+
+def make_range(*args: Any) -> Any:
+    """``range(...)``, also of zero-dimensional integer tensors."""
+    if not any(isinstance(a, Tensor) for a in args) or not is_staging():
+        return range(*args)
+    values = [_bound(a) for a in args]
+    if not 1 <= len(values) <= 3 or not any(isinstance(v, Tensor) for v in values):
+        return range(*values)
+    start, stop, step = (0, values[0], 1) if len(values) == 1 else (*values, 1)[:3]
+    if type(step) is int and step == 0:
+        raise ArgumentValueError("range", "step", got="0", takes="a number other than zero")
+    return SymbolicRange(start, stop, step)
+
+
+def _bound(value: Any) -> Any:
+    if not isinstance(value, Tensor):
+        return value
+    if value.size != 1 or not value.dtype.is_integer:
+        raise ArgumentTypeError("range", "bound", got=f"a Tensor {Snap(value).type}", takes="one integer")
+    known = current_builder().known(value_in_graph(value))
+    if known is not None:
+        return int(known.reshape(()))
+    return cast(reshape(value, ()) if value.shape else value, dt.int64)
+
+
+class _Leaf:
+    """One leaf of a variable: a Python value that stays, or a carried tensor."""
+
+    __slots__ = ("before", "is_number", "param", "type")
+
+    def __init__(self, before: Any) -> None:
+        self.before = before
+        self.type: TensorType | None = before.type if isinstance(before, Snap) else None
+        self.is_number = is_number(before)
+        self.param: Tensor | None = None
+
+    def update(self, after: Any) -> bool:
+        """Join with the value after a pass; whether the type is new.
+
+        Raises:
+            Mismatch: the two have no common type.
+        """
+        if self.type is None:
+            new = join_type(self.before, after)
+            if new is None:
+                return False
+        else:
+            assert self.param is not None
+            new = join_type(Snap(self.param), after, numbers=(self.is_number, False))
+            if new == self.type:
+                return False
+            if not self.is_number:
+                raise Mismatch(
+                    f"a Tensor {self.type}", describe(after), f"convert it, e.g. .astype(ms.{self.type.dtype.name})"
+                )
+        self.is_number = self.is_number and not (isinstance(after, Snap) and new == after.type)
+        self.type = new
+        return True
+
+
+class _Slot:
+    """One thing that a loop changes: a variable, or a place outside."""
+
+    __slots__ = ("before", "label", "leaves", "name", "place", "reset", "shape", "weak")
+
+    def __init__(self, name: str, label: str, before: Any, place: Place | None = None) -> None:
+        self.name, self.label, self.place = name, label, place
+        self.before = Frozen(before)
+        self.shape = self.before
+        self.leaves: list[_Leaf] | None = None if self.before.is_undefined else [_Leaf(x) for x in self.before.leaves]
+        self.reset = False
+        self.weak = False
+
+    def start(self, builder: Builder) -> Any:
+        """The value at the start of a pass."""
+        if self.leaves is None:
+            return self.before.obj
+        for leaf in self.leaves:
+            leaf.param = None if leaf.type is None else wrap(builder.param(leaf.type))
+        if self.reset:
+            return 0
+        return self._rebuilt([leaf.before if leaf.param is None else leaf.param for leaf in self.leaves])
+
+    def _rebuilt(self, leaves: list[Any]) -> Any:
+        if all(leaf.type is None for leaf in self.leaves or ()):
+            return self.shape.obj if self.before.marker is None else self._marked(self.shape.obj)
+        value = self.shape.treedef.unflatten(iter([x.tensor if isinstance(x, Snap) else x for x in leaves]))
+        return value if self.before.marker is None else self._marked(value)
+
+    def _marked(self, value: Any) -> Any:
+        if isinstance(value, Undefined):
+            return value
+        hint = f"give '{self.name}' a value before the loop"
+        return Maybe(self.name, value, f"'{self.name}' has no value if the loop ends before binding it", hint)
+
+    def update(self, after: Frozen) -> bool:
+        """Join with the value after a pass; whether anything is new."""
+        if after.is_undefined:
+            if self.leaves is None:
+                return False
+            raise Mismatch(describe(self.before), "without a value", "do not delete it in the loop")
+        if self.leaves is None:  # bound in the loop for the first time
+            self.shape = after
+            self.leaves = [_Leaf(x) for x in after.leaves]
+            for leaf in self.leaves:
+                leaf.before = None if leaf.type is not None else leaf.before
+            return any(leaf.type is not None for leaf in self.leaves)
+        if after.obj is self.shape.obj and all(leaf.type is None for leaf in self.leaves):
+            return False
+        check_structure(self.shape, after)
+        return any([leaf.update(x) for leaf, x in zip(self.leaves, after.leaves, strict=True)])
+
+    def first(self, outer: Builder) -> list[Value]:
+        """The carried leaves before the loop."""
+        return [
+            zeros_in(outer, leaf.type) if leaf.before is None else materialize(outer, leaf.before, leaf.type)
+            for leaf in self.leaves or ()
+            if leaf.type is not None
+        ]
+
+    def last(self, builder: Builder, after: Frozen) -> list[Value]:
+        """The carried leaves at the end of the pass."""
+        found = []
+        for leaf, value in zip(self.leaves or (), after.leaves if self.leaves else (), strict=True):
+            if leaf.type is not None:
+                found.append(materialize(builder, value, leaf.type))
+        return found
+
+    def result(self, outs: Iterator[Tensor]) -> Any:
+        """The value after the loop."""
+        if self.leaves is None:
+            return self.before.obj
+        return self._rebuilt([leaf.before if leaf.type is None else next(outs) for leaf in self.leaves])
+
+
+class Loop:
+    """One ``while`` or ``for`` statement. Rewritten code drives it::
+
+        w = loop(line, names, weak)
+        while w.test(condition, locals()):
+            if w.staged: x, y = w.state
+            ...body...
+        else:
+            if w.staged: x, y = w.state
+            ...else...
+
+    and, for a ``for``, with ``for i in w.over(iterable, locals())`` and ``w.end(locals())`` after the body.
+    ``targets`` are the variables the ``for`` itself binds: they are not set back at the start of a pass.
+    """
+
+    def __init__(
+        self, line: int, names: tuple[str, ...] = (), weak: tuple[str, ...] = (), targets: tuple[str, ...] = ()
+    ) -> None:
+        self.line = line
+        self.staged = False
+        self.state: tuple[Any, ...] = ()
+        self._names, self._weak, self._targets = (*names, *weak), frozenset(weak), frozenset(targets)
+        self._depth = depth()
+        self._range: SymbolicRange | None = None
+        self._where = "while"
+        self._open = False
+        self._values: dict[str, Any] = {}
+        self._keys: dict[int, Any] = {}
+
+    @property
+    def native(self) -> bool:
+        """Whether ``break`` and ``continue`` of this loop really jump."""
+        return not self.staged and depth() == self._depth
+
+    # -- while -------------------------------------------------------------------------------------
+
+    def test(self, condition: Any, env: dict[str, Any]) -> bool:
+        """Whether another round, or another pass, is to be run."""
+        known = truth(condition)
+        if self.staged:
+            return self._end(env, known)
+        if type(known) is bool:
+            return known
+        self._start(env, [value_in_graph(known)], [_BOOL])
+        return True
+
+    # -- for ---------------------------------------------------------------------------------------
+
+    def over(self, iterable: Any, env: dict[str, Any]) -> Any:
+        """What the ``for`` statement goes over: the iterable itself, or the passes of a symbolic range."""
+        if not isinstance(iterable, SymbolicRange):
+            return iterable
+        self._where, self._range = "for", iterable
+        self._length = value_in_graph(iterable.length())
+        zero, yes = current_builder().constant(np.int64(0)), current_builder().constant(np.bool_(True))
+        self._start(env, [zero, yes], [_COUNT, _BOOL])
+        return self
+
+    def __iter__(self) -> Loop:
+        return self
+
+    def __next__(self) -> Tensor:
+        if not self._open:
+            raise StopIteration
+        assert self._range is not None
+        return self._range.item(self._control[0])
+
+    def end(self, env: dict[str, Any]) -> None:
+        """The body of a ``for`` has come to its end."""
+        jump = env.get("_ms_j", 0)
+        going: Any = logical_not(cast(jump, dt.bool_)) if isinstance(jump, Tensor) else not jump
+        self._end(env, going)
+
+    # -- passes ------------------------------------------------------------------------------------
+
+    def _start(self, env: dict[str, Any], first: list[Value], types: list[TensorType]) -> None:
+        self.staged = True
+        self._outer = current_builder()
+        self._control_first, self._control_types = first, types
+        self._slots: list[_Slot] = []
+        for name in self._names:
+            slot = _Slot(name, variable_label(name), env[name] if name in env else Undefined(name))
+            slot.reset, slot.weak = name == "_ms_j", name in self._weak
+            self._slots.append(slot)
+        self._written: dict[int, Tensor] = {}
+        self._passes = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._passes += 1
+        region = self._region = Region(f"{self._where}_body").open()
+        builder = region.builder
+        self._control = [wrap(builder.param(t)) for t in self._control_types]
+        for slot in self._slots:
+            value = slot.start(builder)
+            if slot.place is None:
+                self._values[slot.name] = value
+            else:
+                region.note(self._keys[id(slot)], lambda place=slot.place: place)  # type: ignore[misc]
+                slot.place.write(value)
+        for tensor in self._written.values():
+            builder.record_write(tensor, tensor._value)
+            tensor._value = builder.param(Snap(tensor).type)
+        self.state = tuple([self._values[n] for n in self._names if n not in self._targets])
+        self._open = True
+
+    def _end(self, env: dict[str, Any], going: bool | Tensor) -> bool:
+        if not self._open:
+            return False
+        self._open = False
+        region, builder = self._region, self._region.builder
+        after = {n: Frozen(env[n] if n in env else Undefined(n)) for n in self._names}
+        next_control = self._next_control(builder, going)
+        closed = region.close(Frozen)
+        news = []
+        for slot in self._slots:
+            value = after[slot.name] if slot.place is None else closed.log[self._keys[id(slot)]][2]
+            news.append(self._update(slot, value))
+        known = set(self._keys.values())
+        for key, (place, before, now) in closed.log.items():
+            if key not in known and not _unchanged(before, now):
+                slot = _Slot(place.label, place_label(place, env), before, place)
+                self._keys[id(slot)] = key
+                self._slots.append(slot)
+                news.append(True)
+        for i, (tensor, value) in closed.written.items():
+            if i not in self._written:
+                self._written[i] = tensor
+                news.append(True)
+            if value.type != Snap(tensor).type:
+                mismatch = Mismatch(describe(tensor), f"a Tensor {value.type}", "write a tensor of the same type")
+                raise mismatch.error(self._where, tensor_label(tensor, env), _WHEN)
+        if any(news):
+            if self._passes >= _MAX_PASSES:
+                raise self._restless(news)
+            self._begin()
+            return True
+        carried = list(next_control)
+        for slot in self._slots:
+            value = after[slot.name] if slot.place is None else closed.log[self._keys[id(slot)]][2]
+            carried += slot.last(builder, value)
+        carried += [closed.written[i][1] for i in self._written]
+        self._finish(builder, carried)
+        return False
+
+    def _next_control(self, builder: Builder, going: bool | Tensor) -> list[Value]:
+        flag = builder.constant(np.bool_(going)) if type(going) is bool else value_in_graph(going)  # type: ignore[arg-type]
+        if self._range is None:
+            return [flag]
+        return [value_in_graph(self._control[0] + 1), flag]  # type: ignore[operator]
+
+    def _update(self, slot: _Slot, after: Frozen) -> bool:
+        try:
+            return slot.update(after)
+        except Mismatch as mismatch:
+            error = mismatch.error(self._where, slot.label, _WHEN)
+            if not slot.weak:
+                raise error from None
+            slot.leaves, slot.before = None, Frozen(Undefined(slot.name, str(error), mismatch.hint))
+            slot.weak = False
+            return True
+
+    def _restless(self, news: list[bool]) -> GraphTypeError:
+        names = ", ".join(s.label for s, new in zip(self._slots, news, strict=False) if new)
+        return GraphTypeError(
+            self._where, message=f"the type of {names} keeps changing from one round to the next",
+            hint="give it the type it ends with before the loop",
+        )  # fmt: skip
+
+    def _finish(self, body: Builder, carried: list[Value]) -> None:
+        outer = self._outer
+        first = list(self._control_first)
+        for slot in self._slots:
+            first += slot.first(outer)
+        first += [value_in_graph(t) for t in self._written.values()]
+        body.finish(carried)
+        condition = Builder(f"{self._where}_condition", parent=outer)
+        params = [wrap(condition.param(v.type)) for v in first]
+        with staging(condition):
+            if self._range is None:
+                more = params[0]
+            else:
+                more = lt(params[0], wrap(condition.lift(self._length)))
+                going = body.known(carried[1])
+                if going is None or not going:
+                    more = logical_and(more, params[1])
+            condition.finish([value_in_graph(more)])
+        consts = line_up((condition, body), explicit_last=True)
+        attrs = {"cond_graph": condition.graph, "body_graph": body.graph, "n_const": len(consts)}
+        node = outer.add(while_p, (*consts, *first), attrs)
+        outs = iter([wrap(v) for v in node.outputs[len(self._control_types) :]])
+        results = {}
+        for slot in self._slots:
+            value = slot.result(outs)
+            if slot.place is None:
+                target = slot.name in self._targets and type(value) is Maybe
+                results[slot.name] = value.value if target else value
+            else:
+                slot.place.write(value)
+        for tensor in self._written.values():
+            set_value(tensor, next(outs))
+        self.state = tuple([results[n] for n in self._names])
+
+
+def _unchanged(before: Any, now: Frozen) -> bool:
+    old = Frozen(before)
+    if old.obj is now.obj:
+        return True
+    if old.is_undefined or now.is_undefined or old.treedef != now.treedef:
+        return False
+    return all(
+        a.tensor is b.tensor if isinstance(a, Snap) and isinstance(b, Snap) else same(a, b)
+        for a, b in zip(old.leaves, now.leaves, strict=True)
+    )
+
+
+def loop(
+    line: int, names: tuple[str, ...] = (), weak: tuple[str, ...] = (), targets: tuple[str, ...] = ()
+) -> Loop:
+    """A ``while`` or ``for`` at ``line`` that changes ``names``."""
+    return Loop(line, names, weak, targets)
+
+
+def clear(jump: Any, kind: int, last: bool = False) -> Any:
+    """A jump code after the statement that ``kind`` leaves (``break``) or goes on with (``continue``).
+
+    ``last`` says that no other kind can be left.
+    """
+    if not isinstance(jump, Tensor):
+        return 0 if jump == kind else jump
+    if last:
+        return 0
+    return cast(logical_not(eq(jump, kind)), jump.dtype) * jump  # type: ignore[operator]

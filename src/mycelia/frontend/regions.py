@@ -1,0 +1,355 @@
+"""Regions: the stretch of a run that is staged as a branch or a loop body, and what must be undone after it.
+
+While a branch is staged its statements really run, in the user's own frame. What they change outside is
+recorded in the innermost region: tensors written in place by the builder, everything else of Python's -
+attributes, list and dict contents, ``nonlocal`` and ``global`` variables - in the region's log, with the
+value from before. Closing the region takes the new values down and puts the former ones back; whoever staged
+the branches then merges the new values and writes them for good.
+
+Objects that were made inside the region need no undoing. They are recognized when they are made, by their
+reference count: nobody else can know them yet.
+
+Regions of a thread form a stack. A frame (one call of a converted function) remembers how deep the stack was
+when it was entered: at that depth ``return`` really returns; deeper, it depends on a tensor.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from types import CellType
+from typing import Any
+
+from mycelia.core.errors import GraphError
+from mycelia.frontend.undefined import Undefined
+from mycelia.ir.builder import Builder
+from mycelia.ir.graph import Value
+from mycelia.tensor import Tensor
+from mycelia.tensor.mode import STAGE, state
+
+CONTAINERS = (list, dict, set, deque, bytearray)
+
+
+class Place:
+    """Something outside the graph that holds a value: read and write it."""
+
+    __slots__ = ("label", "owner")
+
+    def __init__(self, owner: Any, label: str) -> None:
+        self.owner = owner
+        self.label = label
+
+    def read(self) -> Any:
+        raise NotImplementedError
+
+    def write(self, value: Any) -> None:
+        raise NotImplementedError
+
+
+class AttributePlace(Place):
+    """An attribute of an object."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, owner: Any, name: str) -> None:
+        super().__init__(owner, f"attribute '{name}' of a {type(owner).__name__}")
+        self.name = name
+
+    def read(self) -> Any:
+        try:
+            return getattr(self.owner, self.name)
+        except AttributeError:
+            return Undefined(self.name)
+
+    def write(self, value: Any) -> None:
+        if isinstance(value, Undefined):
+            if hasattr(self.owner, self.name):
+                delattr(self.owner, self.name)
+        else:
+            setattr(self.owner, self.name, value)
+
+
+class CellPlace(Place):
+    """A variable of an enclosing function."""
+
+    __slots__ = ()
+
+    def read(self) -> Any:
+        try:
+            return self.owner.cell_contents
+        except ValueError:
+            return Undefined(self.label)
+
+    def write(self, value: Any) -> None:
+        if isinstance(value, Undefined):
+            del self.owner.cell_contents
+        else:
+            self.owner.cell_contents = value
+
+
+class GlobalPlace(Place):
+    """A variable of a module."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, owner: dict[str, Any], name: str) -> None:
+        super().__init__(owner, f"global variable '{name}'")
+        self.name = name
+
+    def read(self) -> Any:
+        return self.owner[self.name] if self.name in self.owner else Undefined(self.name)
+
+    def write(self, value: Any) -> None:
+        if isinstance(value, Undefined):
+            self.owner.pop(self.name, None)
+        else:
+            self.owner[self.name] = value
+
+
+class ContentPlace(Place):
+    """What a list, dict, set, deque or bytearray contains."""
+
+    __slots__ = ()
+
+    def __init__(self, owner: Any) -> None:
+        super().__init__(owner, f"a {type(owner).__name__} from outside")
+
+    def read(self) -> Any:
+        owner = self.owner
+        if isinstance(owner, dict):
+            return dict(owner)
+        if isinstance(owner, set):
+            return frozenset(owner)
+        return bytes(owner) if isinstance(owner, bytearray) else list(owner)
+
+    def write(self, value: Any) -> None:
+        owner = self.owner
+        if isinstance(owner, (list, bytearray)):
+            owner[:] = value
+            return
+        owner.clear()
+        if isinstance(owner, deque):
+            owner.extend(value)
+        else:
+            owner.update(value)
+
+
+class Closed:
+    """What a region left behind: new contents of logged places, and values of tensors written in place."""
+
+    __slots__ = ("builder", "log", "written")
+
+    def __init__(
+        self, builder: Builder, log: dict[Any, tuple[Place, Any, Any]], written: dict[int, tuple[Tensor, Value]]
+    ) -> None:
+        self.builder = builder
+        self.log = log
+        self.written = written
+
+
+class Region:
+    """One open region. ``log`` maps keys to places and what they held before."""
+
+    __slots__ = ("_before", "builder", "fresh", "log")
+
+    def __init__(self, name: str) -> None:
+        assert state.builder is not None
+        self.builder = Builder(name, parent=state.builder)
+        self.log: dict[Any, tuple[Place, Any]] = {}
+        self.fresh: dict[int, Any] = {}
+        self._before = state.phase, state.builder
+
+    def open(self) -> Region:
+        state.phase, state.builder = STAGE, self.builder
+        stack().append(self)
+        return self
+
+    def note(self, key: Any, make: Callable[[], Place]) -> None:
+        if key not in self.log:
+            place = make()
+            self.log[key] = (place, place.read())
+
+    def close(self, freeze: Callable[[Any], Any]) -> Closed:
+        """Take down what changed (``freeze`` keeps tensors as they are now), undo it, and leave the region."""
+        regions = stack()
+        while regions[-1] is not self:
+            regions[-1].abandon()
+        log = {key: (place, before, freeze(place.read())) for key, (place, before) in self.log.items()}
+        builder = self.builder
+        written = {i: (t, builder.lift(t._value)) for i, (t, _) in builder.written.items()}
+        self.abandon()
+        if regions:
+            regions[-1].fresh.update(self.fresh)
+        return Closed(builder, log, written)
+
+    def abandon(self) -> None:
+        """Undo what changed and leave the region, the innermost one."""
+        stack().pop()
+        for place, before in reversed(self.log.values()):
+            place.write(before)
+        for tensor, value in self.builder.written.values():
+            tensor._value = value
+        state.phase, state.builder = self._before
+
+
+class _Local(threading.local):
+    def __init__(self) -> None:
+        self.regions: list[Region] = []
+
+
+_local = _Local()
+
+
+def stack() -> list[Region]:
+    """The open regions of this thread, the innermost last."""
+    return _local.regions
+
+
+def depth() -> int:
+    """How many regions are open."""
+    return len(_local.regions)
+
+
+def unwind(to: int) -> None:
+    """Leave regions until ``to`` are open: after an exception."""
+    regions = _local.regions
+    while len(regions) > to:
+        regions[-1].abandon()
+
+
+# -- what a change outside goes through ------------------------------------------------------------------
+
+
+def _record(owner: Any, key: Any, make: Callable[[], Place]) -> None:
+    for region in reversed(_local.regions):
+        if id(owner) in region.fresh:
+            return
+        region.note(key, make)
+
+
+def touch(owner: Any) -> Any:
+    """The object itself; if it is a container, its content is about to change."""
+    if _local.regions and isinstance(owner, CONTAINERS):
+        _record(owner, id(owner), lambda: ContentPlace(owner))
+    return owner
+
+
+def touch_items(owner: Any) -> Any:
+    """The object itself; one of its items is about to be changed in place (``owner[i] += v``)."""
+    if _local.regions and isinstance(owner, CONTAINERS):
+        for item in owner.values() if isinstance(owner, dict) else owner:
+            touch(item)
+    return touch(owner)
+
+
+def touch_attribute(owner: Any, name: str, in_place: bool = False) -> Any:
+    """The object itself; its attribute is about to be set (or changed in place, too)."""
+    if _local.regions and not isinstance(owner, Undefined):
+        _record(owner, (id(owner), name), lambda: AttributePlace(owner, name))
+        if in_place:
+            touch(getattr(owner, name, None))
+    return owner
+
+
+def touch_cell(name: str, closure: Callable[[], Any]) -> None:
+    """The variable ``name`` that ``closure`` closes over is about to be set."""
+    if _local.regions and closure.__closure__:  # type: ignore[attr-defined]
+        cell: CellType = closure.__closure__[0]  # type: ignore[attr-defined]
+        _record(cell, id(cell), lambda: CellPlace(cell, f"'{name}'"))
+
+
+def own_cell(closure: Callable[[], Any]) -> None:
+    """The variable that ``closure`` closes over belongs to a call that starts now."""
+    if _local.regions and closure.__closure__:  # type: ignore[attr-defined]
+        cell: CellType = closure.__closure__[0]  # type: ignore[attr-defined]
+        _local.regions[-1].fresh[id(cell)] = cell
+
+
+def touch_global(module: dict[str, Any], name: str) -> None:
+    """The module variable ``name`` is about to be set."""
+    if _local.regions:
+        _record(module, (id(module), name), lambda: GlobalPlace(module, name))
+
+
+def _count(value: Any) -> int:
+    return sys.getrefcount(value)
+
+
+def _calibrate(value: Any) -> int:
+    return _count(value)
+
+
+#: The reference count that :func:`new` sees of an object that only its caller's expression holds.
+_UNSHARED = _calibrate([])
+
+
+def new(value: Any) -> Any:
+    """The object itself; if nobody else knows it yet, it was made in the innermost open region."""
+    regions = _local.regions
+    if not regions or isinstance(value, (Tensor, int, float, str, tuple, type(None))):
+        return value
+    if _count(value) <= _UNSHARED:
+        regions[-1].fresh[id(value)] = value
+    return value
+
+
+# -- calls of converted functions ------------------------------------------------------------------------
+
+
+class Frame:
+    """One call of a converted function: where its own regions begin."""
+
+    __slots__ = ("base", "suspended")
+
+    def __init__(self) -> None:
+        self.base = len(_local.regions)
+        self.suspended = False
+
+    @property
+    def native(self) -> bool:
+        """Whether no region was opened by this call: a jump really jumps."""
+        return len(_local.regions) == self.base
+
+    def mark(self) -> int:
+        """How many regions this call has open."""
+        return len(_local.regions) - self.base
+
+    def unwind(self, mark: int = 0) -> None:
+        """After an exception: leave the regions opened since ``mark``."""
+        if self.suspended:  # thrown into a generator where it had yielded
+            self.resume(None)
+        else:
+            unwind(self.base + mark)
+
+    def leave(self) -> None:
+        """The call ends."""
+        if not self.suspended:
+            unwind(self.base)
+
+    def suspend(self, value: Any) -> Any:
+        """A generator is about to yield ``value``."""
+        if not self.native:
+            raise GraphError(
+                "graph", message="'yield' under a condition or in a loop that depends on a tensor",
+                hint="yield a tensor on every path, or collect results in a tensor",
+            )  # fmt: skip
+        self.suspended = True
+        return value
+
+    def resume(self, value: Any) -> Any:
+        """A generator goes on; ``value`` was sent to it."""
+        self.base = len(_local.regions)
+        self.suspended = False
+        return value
+
+
+def labelled(env: dict[str, Any], owner: Any) -> str | None:
+    """The local variable that holds an object, for error messages."""
+    return next((name for name, value in env.items() if value is owner and not name.startswith("_ms_")), None)
+
+
+def tensors_written(closed: Iterable[Closed]) -> dict[int, Tensor]:
+    """All tensors written in any of several regions."""
+    return {i: tensor for c in closed for i, (tensor, _) in c.written.items()}

@@ -1,0 +1,690 @@
+"""Rewriting of a function: conditions, loops and jumps that may depend on a tensor.
+
+The result stays one Python function with the user's own statements in the user's own order; branches and
+bodies are not torn out into functions. ``if c: A else: B`` becomes::
+
+    b = _ms.branch(c, line, names)
+    if b.staged: b.begin(locals())
+    if b.then:
+        A
+        if b.staged: (names) = b.switch(locals())
+    if b.other:
+        B
+        if b.staged: (names) = b.join(locals())
+
+On a Python condition exactly one side runs, natively. On a tensor both do, one after the other.
+
+``return``, ``break`` and ``continue`` jump natively unless a region is open between them and their target.
+Then they set the jump code ``_ms_j`` (0 none, 1 break, 2 continue, 3 return, 4 raise), and what follows the
+statement is guarded: ``if jump code is 0``. An ``if`` one side of which always jumps takes what follows it
+into its other side, which needs no guard. The code that joins two paths may be a tensor; a ``while`` goes on
+while it is 0.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mycelia.frontend.flow import Flow
+from mycelia.frontend.rewrite_expressions import (
+    ExpressionRewriter,
+    assign,
+    attribute,
+    awkward,
+    method,
+    name,
+    runtime,
+    store,
+    surely_python,
+    thunk,
+)
+from mycelia.frontend.source import mangle
+
+Statements = Sequence[ast.stmt]
+Code = list[ast.stmt]
+
+JUMP, RESULT, FRAME = "_ms_j", "_ms_r", "_ms_f"
+_CODES = {"break": 1, "continue": 2, "return": 3, "raise": 4}
+_TO_LOOP = frozenset({"break", "continue"})
+_FLAGGED = frozenset({"break", "continue", "return"})
+_IN_PLACE = (ast.Add, ast.Sub, ast.Mult, ast.BitOr, ast.BitAnd, ast.BitXor)
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_MAX_MOVED = 60
+
+
+def stageable(test: ast.expr) -> bool:
+    """Whether a condition may turn out to be a tensor."""
+    return not surely_python(test)
+
+
+def always_jumps(body: Statements) -> bool:
+    """Whether the end of a statement list cannot be reached."""
+    if not body:
+        return False
+    last = body[-1]
+    if isinstance(last, (ast.Return, ast.Break, ast.Continue, ast.Raise)):
+        return True
+    if isinstance(last, ast.If):
+        return always_jumps(last.body) and always_jumps(last.orelse)
+    return isinstance(last, ast.With) and always_jumps(last.body) and not isinstance(last.body[-1], ast.Raise)
+
+
+def flagged(body: Statements, inside: bool) -> frozenset[str]:
+    """The jumps out of a statement list that may have to be made by setting the jump code.
+
+    ``inside`` says whether a region may be open around the list.
+    """
+    kinds: frozenset[str] = frozenset()
+    for s in body:
+        inside = inside or bool(kinds & _FLAGGED)
+        kinds |= _flagged(s, inside)
+    return kinds
+
+
+def _flagged(s: ast.stmt, inside: bool) -> frozenset[str]:
+    if isinstance(s, (ast.Return, ast.Break, ast.Continue, ast.Raise)):
+        return frozenset({type(s).__name__.lower()}) if inside else frozenset()
+    if isinstance(s, ast.If):
+        inside = inside or stageable(s.test)
+        return flagged(s.body, inside) | flagged(s.orelse, inside)
+    if isinstance(s, (ast.While, ast.For)):
+        inner = flagged(s.body, True)
+        return (inner - _TO_LOOP) | flagged(s.orelse, inside or bool(inner))
+    if isinstance(s, (ast.With, ast.AsyncWith)):
+        return flagged(s.body, inside)
+    if isinstance(s, ast.AsyncFor):
+        return flagged(s.body, inside) - _TO_LOOP
+    if isinstance(s, (ast.Try, ast.TryStar)):
+        kinds = flagged(s.body, inside)
+        kinds |= flagged(s.orelse, inside or bool(kinds & _FLAGGED))
+        for handler in s.handlers:
+            kinds |= flagged(handler.body, inside)
+        return kinds | flagged(s.finalbody, inside)
+    if isinstance(s, ast.Match):
+        return frozenset().union(*(flagged(c.body, inside) for c in s.cases))
+    return frozenset()
+
+
+def _own_parts(body: Statements) -> list[ast.AST]:
+    """Every node of a function's own code, without nested scopes."""
+    found: list[ast.AST] = []
+    stack: list[ast.AST] = list(body)
+    while stack:
+        node = stack.pop()
+        found.append(node)
+        if not isinstance(node, _SCOPES):
+            stack.extend(ast.iter_child_nodes(node))
+    return found
+
+
+def _has_regions(body: Statements) -> bool:
+    for node in _own_parts(body):
+        if isinstance(node, (ast.While, ast.For)) or (isinstance(node, ast.If) and stageable(node.test)):
+            return True
+        if isinstance(node, ast.BoolOp) and awkward(node.values[1:]):
+            return True
+        if isinstance(node, ast.IfExp) and awkward((node.body, node.orelse)):
+            return True
+    return False
+
+
+@dataclass(slots=True)
+class _Catcher:
+    """A ``try`` or handler around the statements being rewritten, with the variable that marks its regions."""
+
+    mark: str
+
+
+class FunctionRewriter:
+    """Rewrites one ``def`` or ``lambda`` and what is nested in it."""
+
+    def __init__(
+        self, node: ast.FunctionDef | ast.Lambda, class_name: str | None, parent: FunctionRewriter | None = None
+    ) -> None:
+        self.node, self.class_name, self.parent = node, class_name, parent
+        self.body: list[ast.stmt] = [] if isinstance(node, ast.Lambda) else node.body
+        self.uses_frame = _has_regions(self.body)
+        if "return" in flagged(self.body, False) and not always_jumps(self.body):
+            end = ast.Return(ast.Constant(None))
+            self.body.append(ast.copy_location(end, self.body[-1]))
+            ast.fix_missing_locations(end)
+        self.flow = Flow(node)
+        self.marked = self._may_be_unbound()
+        self.expressions = ExpressionRewriter(self)
+        self._numbers = parent._numbers if parent is not None else itertools.count(1)
+        self._inside = 0
+        self._moved = 0
+        self._loops: list[str] = []
+        self._catchers: list[_Catcher] = []
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything was rewritten."""
+        return self.expressions.changed
+
+    def rewrite(self) -> ast.FunctionDef | ast.Lambda:
+        """The rewritten function; its node is changed in place."""
+        node = self.node
+        if isinstance(node, ast.Lambda):
+            self.expressions._scoped = 1
+            node.body = self.expressions.expression(node.body)
+            return node
+        doc = []
+        body = self.body
+        if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
+            doc, body = [body[0]], body[1:]
+        returns = "return" in flagged(body, False)
+        code = self.block(body)
+        if returns:
+            code += self._placed([ast.Return(runtime("sure", name(RESULT)))], body[-1])
+        if self.uses_frame:
+            self.expressions.changed = True
+            start = [ast.Assign([store(FRAME)], runtime("Frame")), ast.Assign([store(JUMP)], ast.Constant(0))]
+            leave: Code = [ast.Expr(method(FRAME, "leave"))]
+            code = [*start, ast.Try(body=code or [ast.Pass()], handlers=[], orelse=[], finalbody=leave)]
+            for s in (*code, *leave):
+                if not hasattr(s, "lineno"):
+                    s.lineno, s.col_offset = node.lineno, node.col_offset
+                    s.end_lineno, s.end_col_offset = node.lineno, node.col_offset
+        node.body = [*doc, *self._own_cells(), *code] or [ast.Pass()]
+        ast.fix_missing_locations(node)
+        return node
+
+    def _own_cells(self) -> Code:
+        """The variables of this function that nested ones bind belong to this call."""
+        shared = sorted(self.flow.shared & self.flow.locals)
+        code: Code = [ast.Expr(runtime("own_cell", thunk(ast.copy_location(name(n), self.node)))) for n in shared]
+        for s in code:
+            s.lineno, s.col_offset = self.node.lineno, self.node.col_offset
+            s.end_lineno, s.end_col_offset = self.node.lineno, self.node.col_offset
+        return code
+
+    # -- what the expressions ask (Host) -----------------------------------------------------------
+
+    def fresh(self, kind: str) -> str:
+        """A new variable of the function."""
+        return f"_ms_{kind}{next(self._numbers)}"
+
+    def reading(self, node: ast.Name) -> str | None:
+        """How a variable is read that may hold a marker: ``"sure"`` where it is bound on every way, else ``"use"``."""
+        if node.id in self.flow.locals:
+            if node.id not in self.marked:
+                return None
+            point = self.flow.point_of.get(id(node))
+            return "sure" if point is not None and self.flow.is_sure(node.id, point) else "use"
+        owner = self.parent
+        while owner is not None:
+            if node.id in owner.flow.locals:
+                return "use" if node.id in owner.marked else None
+            owner = owner.parent
+        return None
+
+    def _may_be_unbound(self) -> set[str]:
+        """Variables that some statement may bind on one of its paths only."""
+        flow, found = self.flow, set()
+        compound = (ast.If, ast.While, ast.For, ast.With, ast.Try, ast.TryStar, ast.Match)
+        if not self.uses_frame:
+            return set()
+        for s in _own_parts(self.body):
+            if isinstance(s, compound) and id(s) in flow.ranges:
+                span = flow.ranges[id(s)]
+                found.update(n for n in flow.bound_in(span) if not flow.is_sure(n, span[0]))
+        return found
+
+    # -- statement lists -----------------------------------------------------------------------------
+
+    def block(self, body: Statements) -> Code:
+        """Rewrite a statement list; what follows a statement that may jump is moved or guarded."""
+        code: Code = []
+        for i, s in enumerate(body):
+            rest = body[i + 1 :]
+            kinds = _flagged(s, bool(self._inside))
+            if isinstance(s, ast.If) and rest and kinds & _FLAGGED and self._moved < _MAX_MOVED:
+                moved = self._with_rest(s, rest)
+                if moved is not None:
+                    self._moved += 1
+                    code += moved
+                    self._moved -= 1
+                    return code
+            code += self.statement(s)
+            if kinds & (_FLAGGED if not self._inside else frozenset(_CODES)):
+                code += self._leave(kinds, s)
+                if rest:
+                    code += self._guarded(rest, rest[0])
+                return code
+            if "raise" in kinds:
+                code += self._leave(kinds, s)
+        return code
+
+    def _with_rest(self, s: ast.If, rest: Statements) -> Code | None:
+        """``if c: ...jump...`` and what follows, as one statement; None if neither side always jumps."""
+        jumps = [always_jumps(side) and bool(flagged(side, True) & _FLAGGED) for side in (s.body, s.orelse)]
+        if jumps[0] and not always_jumps(s.orelse):
+            body, orelse = list(s.body), [*s.orelse, *rest]
+        elif jumps[1] and not always_jumps(s.body):
+            body, orelse = [*s.body, *rest], list(s.orelse)
+        else:
+            return None
+        end = self.flow.ranges[id(rest[-1])][1]
+        kinds = flagged(body, True) | flagged(orelse, True)
+        return [*self._if(s, body, orelse, end), *self._leave(kinds, s)]
+
+    def _placed(self, code: Code, where: ast.AST) -> Code:
+        """Statements made here, at the position of a statement's header."""
+        line, column = where.lineno, where.col_offset  # type: ignore[attr-defined]
+        header = getattr(where, "test", None) or getattr(where, "iter", None) or where
+        for s in code:
+            if not hasattr(s, "lineno"):
+                s.lineno, s.col_offset = line, column
+                s.end_lineno, s.end_col_offset = header.end_lineno, header.end_col_offset
+                ast.fix_missing_locations(s)
+        return code
+
+    def statement(self, s: ast.stmt) -> Code:
+        """Rewrite one statement."""
+        handler = getattr(self, "_on_" + type(s).__name__, None)
+        code: Code = self._simple(s) if handler is None else handler(s)
+        return code
+
+    # -- conditions ------------------------------------------------------------------------------------
+
+    def _on_If(self, s: ast.If) -> Code:
+        return self._if(s, s.body, s.orelse, self.flow.ranges[id(s)][1])
+
+    def _if(self, s: ast.If, body: Statements, orelse: Statements, end: int) -> Code:
+        if not stageable(s.test):
+            test = self.expressions.expression(s.test)
+            made = ast.If(test, self.block(body) or [ast.Pass()], self.block(orelse))
+            return [ast.copy_location(made, s)]
+        kinds = flagged(body, True) | flagged(orelse, True)
+        names, weak = self._state((self.flow.bodies[id(s)], end), kinds)
+        test = self.expressions.test(s.test)
+        b = self.fresh("b")
+        self._inside += 1
+        first, second = self.block(body), self.block(orelse)
+        self._inside -= 1
+        here = runtime("locals")
+        both = [*names, *weak]
+        kept = self._read_by_other(body, orelse, both)
+        lists = [self._named(x) for x in (names, weak, kept)]
+        start = runtime("branch", test, ast.Constant(s.lineno), *lists)
+        code: Code = [ast.Assign([store(b)], start), self._when_staged(b, ast.Expr(method(b, "begin", here)))]
+        if second:
+            first.append(self._at(self._when_staged(b, assign([*both, *kept], method(b, "switch", here))), s))
+            second.append(self._at(self._when_staged(b, assign(both, method(b, "join", here))), s))
+            code += [ast.If(attribute(b, "then"), first, []), ast.If(attribute(b, "other"), second, [])]
+        else:
+            code += [
+                ast.If(attribute(b, "then"), first or [ast.Pass()], []),
+                self._when_staged(b, assign(both, method(b, "only", here))),
+            ]
+        return self._placed(code, s)
+
+    def _read_by_other(self, body: Statements, orelse: Statements, joined: list[str]) -> list[str]:
+        """Variables that ``body`` binds, that are not read later, but that ``orelse`` reads."""
+        if not orelse:
+            return []
+        live = self.flow.live_in[self.flow.span(orelse)[0]]
+        return [n for n in self.flow.bound_in(self.flow.span(body)) if live & self.flow.bit(n) and n not in joined]
+
+    def _guarded(self, rest: Statements, where: ast.stmt) -> Code:
+        """``rest``, run if no path has jumped."""
+        kinds = flagged(rest, True)
+        names, weak = self._state(self.flow.span(rest), kinds)
+        return self._guard(rest, names, weak, kinds, where)
+
+    def _guard(
+        self, rest: Statements, names: list[str], weak: list[str], kinds: frozenset[str], where: ast.AST,
+        before: Code | None = None,
+    ) -> Code:  # fmt: skip
+        g = self.fresh("b")
+        here = runtime("locals")
+        self._inside += 1
+        body = [*(before or []), *self.block(rest)]
+        self._inside -= 1
+        kept = None if kinds else self.fresh("k")
+        code: Code = [] if kept is None else [ast.Assign([store(kept)], name(JUMP))]
+        made = runtime("guard", name(JUMP), ast.Constant(where.lineno), self._named(names), self._named(weak))  # type: ignore[attr-defined]
+        code += [
+            ast.Assign([store(g)], made),
+            self._when_staged(g, ast.Assign([store(JUMP)], method(g, "begin", here))),
+            ast.If(attribute(g, "then"), body or [ast.Pass()], []),
+            self._when_staged(g, assign([*names, *weak], method(g, "only", here))),
+        ]
+        if kept is not None:
+            code.append(self._when_staged(g, ast.Assign([store(JUMP)], name(kept))))
+        return [*self._placed(code, where), *self._leave(kinds, where)]
+
+    def _state(self, span: tuple[int, int], kinds: frozenset[str], also_live: int = 0) -> tuple[list[str], list[str]]:
+        """The variables that join after a range of the program, with those of its jumps."""
+        names, weak = self.flow.state(span, also_live)
+        if kinds:
+            names.append(JUMP)
+        if "return" in kinds:
+            names.append(RESULT)
+        return names, weak
+
+    def _named(self, names: Sequence[str]) -> ast.Constant:
+        return ast.Constant(tuple(mangle(n, self.class_name) for n in names))
+
+    @staticmethod
+    def _when_staged(owner: str, s: ast.stmt) -> ast.stmt:
+        return ast.If(attribute(owner, "staged"), [s], [])
+
+    def _at(self, s: ast.stmt, where: ast.AST) -> ast.stmt:
+        return self._placed([s], where)[0]
+
+    # -- jumps -----------------------------------------------------------------------------------------
+
+    def _leave(self, kinds: frozenset[str], where: ast.AST) -> Code:
+        """After a statement: the jumps that every path has made, where they can be made natively."""
+        code: Code = []
+        frame = attribute(FRAME, "native")
+
+        def when(kind: str, owner: ast.expr, body: Code) -> None:
+            made = runtime("jumped", name(JUMP), ast.Constant(_CODES[kind]))
+            code.append(ast.If(ast.BoolOp(ast.And(), [made, owner]), body, []))
+
+        if "return" in kinds:
+            when("return", frame, [ast.Return(runtime("sure", name(RESULT)))])
+        if "raise" in kinds:
+            when("raise", frame, [ast.Return(ast.Constant(None))])
+        if self._loops and kinds & _TO_LOOP:
+            native = attribute(self._loops[-1], "native")
+            if "break" in kinds:
+                when("break", native, [ast.Break()])
+            if "continue" in kinds:
+                when("continue", native, [ast.Assign([store(JUMP)], ast.Constant(0)), ast.Continue()])
+        return self._placed(code, where)
+
+    def _on_Return(self, s: ast.Return) -> Code:
+        value = ast.Constant(None) if s.value is None else self.expressions.expression(s.value)
+        if not self._inside:
+            s.value = value
+            return [s]
+        code: Code = [
+            ast.Assign([store(RESULT)], value),
+            ast.If(attribute(FRAME, "native"), [ast.Return(name(RESULT))], []),
+            ast.Assign([store(JUMP)], ast.Constant(_CODES["return"])),
+        ]
+        return self._placed(code, s)
+
+    def _on_Break(self, s: ast.Break | ast.Continue) -> Code:
+        if not self._loops:
+            return [s]
+        kind = type(s).__name__.lower()
+        code: Code = [
+            ast.If(attribute(self._loops[-1], "native"), [s], []),
+            ast.Assign([store(JUMP)], ast.Constant(_CODES[kind])),
+        ]
+        return self._placed(code, s)
+
+    _on_Continue = _on_Break
+
+    def _on_Raise(self, s: ast.Raise) -> Code:
+        s.exc = None if s.exc is None else self.expressions.expression(s.exc)
+        s.cause = None if s.cause is None else self.expressions.expression(s.cause)
+        if not self._inside or s.exc is None:
+            return [s]
+        native: ast.expr = attribute(FRAME, "native")
+        if self._catchers:
+            native = ast.Compare(method(FRAME, "mark"), [ast.Eq()], [name(self._catchers[-1].mark)])
+        error = self.fresh("e")
+        staged = runtime(
+            "stage_raise", name(error), s.cause or ast.Constant(None), ast.Constant(bool(self._catchers))
+        )
+        real = ast.copy_location(ast.Raise(name(error), s.cause), s)
+        code: Code = [
+            ast.Assign([store(error)], s.exc),
+            ast.If(native, [real], []),
+            ast.Expr(staged),
+            ast.Assign([store(JUMP)], ast.Constant(_CODES["raise"])),
+        ]
+        return self._placed(code, s)
+
+    # -- loops -----------------------------------------------------------------------------------------
+
+    def _on_While(self, s: ast.While) -> Code:
+        start, end = self.flow.ranges[id(s)][0], self.flow.bodies[id(s)]
+        kinds = flagged(s.body, True)
+        names, weak = self._state((start, end), kinds, self.flow.live_in[start])
+        w = self.fresh("w")
+        body = self._loop_body(w, s.body, kinds)
+        both = [*names, *weak]
+        restore = self._at(self._when_staged(w, assign(both, attribute(w, "state"))), s)
+        loop = ast.While(
+            method(w, "test", self._loop_test(s, kinds), runtime("locals")), [restore, *body], []
+        )
+        loop.orelse = [
+            self._at(self._when_staged(w, assign(both, attribute(w, "state"))), s), *self._loop_else(s, kinds)
+        ]  # fmt: skip
+        made = runtime("loop", ast.Constant(s.lineno), self._named(names), self._named(weak))
+        return self._placed([ast.Assign([store(w)], made), loop, *self._loop_end(kinds)], s)
+
+    def _loop_test(self, s: ast.While, kinds: frozenset[str]) -> ast.expr:
+        if not kinds - {"continue"}:
+            return self.expressions.test(s.test)
+        going = runtime("going", name(JUMP))
+        if not awkward((s.test,)):
+            return runtime("all_of", going, thunk(self.expressions.test(s.test)))
+        both = ast.IfExp(going, s.test, ast.Constant(False))
+        return self.expressions.inline(ast.fix_missing_locations(ast.copy_location(both, s.test)))
+
+    def _loop_body(self, w: str, body: Statements, kinds: frozenset[str]) -> Code:
+        self._loops.append(w)
+        self._inside += 1
+        code = self.block(body)
+        self._inside -= 1
+        self._loops.pop()
+        return [*code, *self._round_end(kinds, body[-1])]
+
+    def _round_end(self, kinds: frozenset[str], where: ast.AST) -> Code:
+        if "continue" not in kinds:
+            return []
+        last = ast.Constant(not kinds & {"break", "return"})
+        clear = runtime("clear", name(JUMP), ast.Constant(_CODES["continue"]), last)
+        return self._placed([ast.Assign([store(JUMP)], clear)], where)
+
+    def _loop_else(self, s: ast.While | ast.For, kinds: frozenset[str]) -> Code:
+        if not s.orelse:
+            return []
+        if kinds - {"continue"}:
+            return self._guarded(s.orelse, s.orelse[0])
+        return self.block(s.orelse)
+
+    def _loop_end(self, kinds: frozenset[str]) -> Code:
+        if not kinds - {"continue"}:
+            return []
+        last = ast.Constant("return" not in kinds)
+        return [ast.Assign([store(JUMP)], runtime("clear", name(JUMP), ast.Constant(_CODES["break"]), last))]
+
+    def _on_For(self, s: ast.For) -> Code:
+        start, end = self.flow.ranges[id(s)][0] + 1, self.flow.bodies[id(s)]
+        live = self.flow.live_in[start]
+        kinds = flagged(s.body, True)
+        names, weak = self._state((start, end), kinds, live)
+        bound = {n.id for n in ast.walk(s.target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        source = self.expressions.expression(s.iter)
+        target = self.expressions.expression(s.target)
+        w = self.fresh("w")
+        both = [*names, *weak]
+        if kinds - {"continue"}:
+            item = self.fresh("i")
+            take = self._placed([ast.Assign([target], name(item))], s.target)
+            self._loops.append(w)
+            held, held_weak = self._state((start + 1, end), kinds, live)
+            body = self._guard(s.body, held, held_weak, kinds, s, before=take)
+            self._loops.pop()
+            body += self._round_end(kinds, s.body[-1])
+            target = store(item)
+        else:
+            body = self._loop_body(w, s.body, kinds)
+        kept = [n for n in both if n not in bound]
+        restore = self._at(self._when_staged(w, assign(kept, attribute(w, "state"))), s)
+        finish = self._at(self._when_staged(w, ast.Expr(method(w, "end", runtime("locals")))), s)
+        loop = ast.For(target, method(w, "over", source, runtime("locals")), [restore, *body, finish], [])
+        loop.orelse = [
+            self._at(self._when_staged(w, assign(both, attribute(w, "state"))), s), *self._loop_else(s, kinds)
+        ]  # fmt: skip
+        targets = self._named([n for n in both if n in bound])
+        made = runtime("loop", ast.Constant(s.lineno), self._named(names), self._named(weak), targets)
+        return self._placed([ast.Assign([store(w)], made), loop, *self._loop_end(kinds)], s)
+
+    # -- other compound statements ---------------------------------------------------------------------
+
+    def _on_With(self, s: ast.With) -> Code:
+        for item in s.items:
+            item.context_expr = self.expressions.expression(item.context_expr)
+            if item.optional_vars is not None:
+                item.optional_vars = self.expressions.expression(item.optional_vars)
+        staged = _has_regions(s.body)
+        s.body = self.block(s.body)
+        if not staged:
+            return [s]
+        mark = self.fresh("m")  # a context manager may stop an exception that left regions open
+        before = ast.Assign([store(mark)], method(FRAME, "mark"))
+        return [*self._placed([before], s), s, *self._placed([self._unwind(mark)], s)]
+
+    @staticmethod
+    def _unwind(mark: str) -> ast.stmt:
+        return ast.Expr(method(FRAME, "unwind", name(mark)))
+
+    def _on_Try(self, s: ast.Try | ast.TryStar) -> Code:
+        kinds = flagged(s.body, bool(self._inside))
+        if not self.uses_frame:
+            s.body, s.orelse, s.finalbody = self.block(s.body), self.block(s.orelse), self.block(s.finalbody)
+            for handler in s.handlers:
+                self._handler(handler)
+            return [s]
+        mark = self.fresh("m")
+        code = self._placed([ast.Assign([store(mark)], method(FRAME, "mark"))], s)
+        catcher = _Catcher(mark)
+        if s.handlers:
+            self._catchers.append(catcher)
+        s.body = self.block(s.body)
+        if s.handlers:
+            self._catchers.pop()
+        s.orelse = self._guarded(s.orelse, s.orelse[0]) if s.orelse and kinds & _FLAGGED else self.block(s.orelse)
+        self._catchers.append(catcher)
+        for handler in s.handlers:
+            self._handler(handler)
+            handler.body.insert(0, self._at(self._unwind(mark), handler))
+        self._catchers.pop()
+        if s.finalbody:
+            s.finalbody = [*self._placed([self._unwind(mark)], s), *self.block(s.finalbody)]
+        return [*code, s]
+
+    _on_TryStar = _on_Try
+
+    def _handler(self, handler: ast.ExceptHandler) -> None:
+        if handler.type is not None:
+            handler.type = self.expressions.expression(handler.type)
+        handler.body = self.block(handler.body) or [ast.Pass()]
+
+    def _on_Match(self, s: ast.Match) -> Code:
+        s.subject = self.expressions.expression(s.subject)
+        for case in s.cases:
+            if case.guard is not None:
+                case.guard = self.expressions.expression(case.guard)
+            case.body = self.block(case.body) or [ast.Pass()]
+        return [s]
+
+    # -- nested scopes ---------------------------------------------------------------------------------
+
+    def _on_FunctionDef(self, s: ast.FunctionDef) -> Code:
+        touched = self._touch_shared(s)
+        s.decorator_list = [self.expressions.expression(d) for d in s.decorator_list]
+        for args in (s.args.defaults, s.args.kw_defaults):
+            args[:] = [d if d is None else self.expressions.expression(d) for d in args]
+        self._inner(FunctionRewriter(s, self.class_name, self))
+        return [*touched, s]
+
+    def _inner(self, rewriter: FunctionRewriter) -> None:
+        rewriter.rewrite()
+        self.expressions.changed = self.expressions.changed or rewriter.changed
+
+    def _on_AsyncFunctionDef(self, s: ast.AsyncFunctionDef) -> Code:
+        return [*self._touch_shared(s), s]
+
+    def _on_ClassDef(self, s: ast.ClassDef) -> Code:
+        touched = self._touch_shared(s)
+        s.decorator_list = [self.expressions.expression(d) for d in s.decorator_list]
+        s.bases = [self.expressions.expression(b) for b in s.bases]
+        for keyword in s.keywords:
+            keyword.value = self.expressions.expression(keyword.value)
+        self._class_body(s)
+        return [*touched, s]
+
+    def _class_body(self, s: ast.ClassDef) -> None:
+        for inner in s.body:
+            if isinstance(inner, ast.FunctionDef):
+                self._inner(FunctionRewriter(inner, s.name, self))
+            elif isinstance(inner, ast.ClassDef):
+                self._class_body(inner)
+
+    # -- simple statements -----------------------------------------------------------------------------
+
+    def _simple(self, s: ast.stmt) -> Code:
+        touched = self._touch_shared(s)
+        if isinstance(s, (ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal, ast.Pass)):
+            return [*touched, s]
+        made = self.expressions.generic_visit(s)
+        assert isinstance(made, ast.stmt)
+        return [*touched, made]
+
+    def _on_AnnAssign(self, s: ast.AnnAssign) -> Code:
+        touched = self._touch_shared(s)
+        if s.value is not None:
+            s.value = self.expressions.expression(s.value)
+        target = self.expressions.expression(s.target)
+        assert isinstance(target, (ast.Name, ast.Attribute, ast.Subscript))
+        s.target = target
+        return [*touched, s]
+
+    def _on_AugAssign(self, s: ast.AugAssign) -> Code:
+        before = self._touch_shared(s)
+        if isinstance(s.target, ast.Name):
+            read = ast.copy_location(name(s.target.id), s.target)
+            self.flow.point_of[id(read)] = self.flow.ranges[id(s)][0]
+            value = self.expressions.visit_Name(read)
+            if value is not read:
+                before += self._placed([ast.Assign([store(s.target.id)], value)], s)
+            if isinstance(s.op, _IN_PLACE):
+                before += self._placed([ast.Expr(runtime("touch", name(s.target.id)))], s)
+        else:
+            self.expressions.augmented(s.target)
+        s.value = self.expressions.expression(s.value)
+        return [*before, s]
+
+    def _on_Assert(self, s: ast.Assert) -> Code:
+        if surely_python(s.test):
+            return self._simple(s)
+        test = self.expressions.test(s.test)
+        message = ast.Constant(None) if s.msg is None else self.expressions.expression(s.msg)
+        said = ast.Constant(None) if awkward((message,)) else message
+        s.test = ast.copy_location(runtime("holds", test, thunk(ast.copy_location(said, s))), s.test)
+        s.msg = None if s.msg is None else message
+        self.expressions.changed = True
+        return [ast.fix_missing_locations(s)]
+
+    def _touch_shared(self, s: ast.stmt) -> Code:
+        """Variables of other scopes that a statement binds, recorded before it does."""
+        if id(s) not in self.flow.ranges or not self.flow.shared:
+            return []
+        start, end = self.flow.ranges[id(s)]
+        code: Code = []
+        for shared in sorted(self.flow.shared):
+            bit = self.flow.bit(shared)
+            if not any((p.binds | p.kills) & bit for p in self.flow.points[start:end]):
+                continue
+            label = ast.Constant(mangle(shared, self.class_name))
+            if shared in self.flow.globals:
+                call = runtime("touch_global", runtime("globals"), label)
+            else:
+                call = runtime("touch_cell", label, thunk(ast.copy_location(name(shared), s)))
+            code.append(ast.Expr(call))
+        return self._placed(code, s)
+
