@@ -31,7 +31,9 @@ def main(arguments: Sequence[str]) -> int:
         metavar="DIR",
         help="folder with the MNIST files; a subset that is included when omitted",
     )
-    parser.add_argument("--epochs", type=_positive, default=2, metavar="N", help="passes over the data (default: 2)")
+    parser.add_argument(
+        "--epochs", type=_positive, metavar="N", help="passes over the data (default: 6, or 2 with --data)"
+    )
     parser.add_argument(
         "--mode", choices=("both", "pynative", "graph"), default="both", help="how the network runs (default: both)"
     )
@@ -40,4 +42,5 @@ def main(arguments: Sequence[str]) -> int:
     from mycelia.demo.digits import folder
     from mycelia.demo.mnist import run
 
-    return int(run(data=options.data or folder(), epochs=options.epochs, mode=options.mode) or 0)
+    epochs = options.epochs or (6 if options.data is None else 2)
+    return int(run(data=options.data or folder(), epochs=epochs, mode=options.mode) or 0)
