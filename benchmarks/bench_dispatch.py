@@ -1,6 +1,6 @@
 """What a small operator costs in PYNATIVE_MODE: microseconds per call, warm, beside jax's own jit.
 
-    python benchmarks/bench_dispatch.py
+python benchmarks/bench_dispatch.py
 """
 
 from __future__ import annotations

@@ -17,9 +17,7 @@ class MLP(nn.Cell):
 
     def __init__(self) -> None:
         super().__init__()
-        self.layers = nn.SequentialCell(
-            nn.Dense(784, 512), nn.ReLU(), nn.Dense(512, 512), nn.ReLU(), nn.Dense(512, 10)
-        )
+        self.layers = nn.SequentialCell(nn.Dense(784, 512), nn.ReLU(), nn.Dense(512, 512), nn.ReLU(), nn.Dense(512, 10))
 
     def construct(self, x: Tensor) -> Tensor:
         return self.layers(x)

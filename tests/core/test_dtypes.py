@@ -62,7 +62,9 @@ def test_promotion_of_tensors(pair):
     if recorded is None:
         # MindSpore has no rule for wide unsigned integers; ours is NumPy's for integers, else the other type
         common = promote(a, b)
-        both = np.promote_types(a.np, b.np) if a.is_integer and b.is_integer else max(a, b, key=lambda d: d.is_inexact).np
+        both = (
+            np.promote_types(a.np, b.np) if a.is_integer and b.is_integer else max(a, b, key=lambda d: d.is_inexact).np
+        )
         assert common is None if both == np.float64 and a.is_integer and b.is_integer else common.np == both
     else:
         assert promote(a, b) is dt.as_dtype(recorded)
@@ -74,7 +76,9 @@ def test_promotion_of_scalars(case):
     name, kind = case.split()
     recorded = RECORDED["scalars"][case]
     if recorded is not None:
-        assert promote_scalar(dt.as_dtype(name), {"bool": bool, "int": int, "float": float}[kind]) is dt.as_dtype(recorded)
+        assert promote_scalar(dt.as_dtype(name), {"bool": bool, "int": int, "float": float}[kind]) is dt.as_dtype(
+            recorded
+        )
 
 
 def test_promotion_is_associative_where_it_is_defined():

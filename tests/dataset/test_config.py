@@ -102,6 +102,10 @@ def test_load(tmp_path):
     path.write_text(json.dumps({"seed": 9, "numParallelWorkers": 3, "prefetchSize": 4, "logFilePath": "/tmp"}))
     config.load(path)
     assert (config.get_seed(), config.get_num_parallel_workers(), config.get_prefetch_size()) == (9, 3, 4)
+    path.write_text(json.dumps({"seed": 1, "prefetchSize": 0}))
+    with pytest.raises(ArgumentValueError, match="'prefetchSize' got 0"):
+        config.load(path)
+    assert config.get_seed() == 9
     path.write_text("{")
     with pytest.raises(FileFormatError, match="is not JSON"):
         config.load(path)

@@ -59,9 +59,21 @@ def test_only_what_the_usage_needs(tmp_path):
     written(tmp_path)
     (tmp_path / "t10k-images-idx3-ubyte").unlink()
     assert ds.MnistDataset(tmp_path, "train").get_dataset_size() == 6
-    with pytest.raises(
-        ArgumentValueError, match=r"which has no t10k-images-idx3-ubyte .nor t10k-images-idx3-ubyte.gz."
-    ):
+    with pytest.raises(ArgumentValueError, match=r"no t10k-images-idx3-ubyte \(nor t10k-images-idx3-ubyte\.gz\)"):
+        ds.MnistDataset(tmp_path, "test")
+
+
+def test_a_directory_with_one_part(tmp_path):
+    """Without a usage, a directory may hold the training or the test files alone."""
+    written(tmp_path)
+    for kind in ("images-idx3", "labels-idx1"):
+        (tmp_path / f"t10k-{kind}-ubyte").unlink()
+    assert ds.MnistDataset(tmp_path).get_dataset_size() == 6
+    (tmp_path / "train-labels-idx1-ubyte").unlink()
+    with pytest.raises(ArgumentValueError, match="which has no train-labels-idx1-ubyte"):
+        ds.MnistDataset(tmp_path)
+    (tmp_path / "train-images-idx3-ubyte").unlink()
+    with pytest.raises(ArgumentValueError, match="which has no t10k-images-idx3-ubyte"):
         ds.MnistDataset(tmp_path)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from tests.dataset.reading import column, epochs
@@ -90,24 +92,39 @@ def test_an_empty_source():
         column(ds.GeneratorDataset([], ["a"]))
 
 
-def test_an_iterator_is_read_once():
-    data = ds.GeneratorDataset(iter([1, 2]), ["a"])
-    assert column(data) == [1, 2]
-    with pytest.raises(
-        ds.TransformError, match=r"has been read to its end[\s\S]*function that returns a new iterator"
-    ) as info:
-        column(data)
-    assert isinstance(info.value.__cause__, StateError)
+KEPT = {
+    "generator": lambda: (i for i in range(3)), "map": lambda: map(abs, range(3)),
+    "zip": lambda: zip(range(3), strict=True),
+    "list": lambda: iter([0, 1, 2]), "chain": lambda: itertools.chain([0], [1, 2]),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "make", [lambda: (i for i in range(3)), lambda: map(abs, range(3)), lambda: zip(range(3), strict=True)]
-)
-def test_generator_objects_are_kept(make):
-    data = ds.GeneratorDataset(make(), ["a"])
+@pytest.mark.parametrize("name", KEPT)
+def test_iterators_of_pythons_own_are_kept(name):
+    data = ds.GeneratorDataset(KEPT[name](), ["a"])
     assert data.get_dataset_size() == 3
     assert epochs(data, 2) == [[0, 1, 2]] * 2
     assert column(data.repeat(2)) == [0, 1, 2] * 2
+
+
+def test_an_iterator_that_does_not_restart():
+    class Once:
+        def __init__(self):
+            self.rest = [1, 2]
+
+        def __iter__(self):
+            return self
+
+        def __next__(self):
+            if not self.rest:
+                raise StopIteration
+            return self.rest.pop(0)
+
+    data = ds.GeneratorDataset(Once(), ["a"])
+    assert column(data) == [1, 2]
+    with pytest.raises(ds.TransformError, match=r"read to its end[\s\S]*function that returns a new iterator") as info:
+        column(data)
+    assert isinstance(info.value.__cause__, StateError)
 
 
 def test_a_class_that_restarts():

@@ -6,11 +6,11 @@ import copy
 
 import numpy as np
 import pytest
+from tests.autodiff.staging import run_staged
 
 import mycelia as ms
 from mycelia import Tensor, ops
 from mycelia.core.errors import ArgumentTypeError, ArgumentValueError, DTypeError, ShapeError
-from tests.autodiff.staging import run_staged
 
 A = np.array([[7.0, -7.0, 2.5], [-2.5, 0.5, 9.0]], np.float32)
 B = np.array([2.0, -3.0, 0.5], np.float32)
@@ -22,8 +22,10 @@ B = np.array([2.0, -3.0, 0.5], np.float32)
         (lambda a, b: a + b, np.add), (lambda a, b: a - b, np.subtract), (lambda a, b: a * b, np.multiply),
         (lambda a, b: a / b, np.divide), (lambda a, b: a // b, np.floor_divide), (lambda a, b: a % b, np.remainder),
         (lambda a, b: divmod(a, b)[0], np.floor_divide), (lambda a, b: divmod(a, b)[1], np.remainder),
-        (ops.fmod, np.fmod), (ops.remainder, np.remainder), (ops.floor_mod, np.remainder), (ops.floor_div, np.floor_divide),
-        (lambda a, b: a.sub(b, alpha=3), lambda a, b: a - 3 * b), (lambda a, b: ops.add(a, b, alpha=0.5), lambda a, b: a + b / 2),
+        (ops.fmod, np.fmod), (ops.remainder, np.remainder), (ops.floor_mod, np.remainder),
+        (ops.floor_div, np.floor_divide),
+        (lambda a, b: a.sub(b, alpha=3), lambda a, b: a - 3 * b),
+        (lambda a, b: ops.add(a, b, alpha=0.5), lambda a, b: a + b / 2),
     ],
 )  # fmt: skip
 def test_two_tensors(call, want):
@@ -60,7 +62,11 @@ def test_integers_divide_to_float32_and_stay_integers_when_rounded():
     x, y = Tensor([7, -7, 5]), Tensor([2, 2, 0])
     assert (x / y).dtype is ms.float32
     assert (x / y).asnumpy()[2] == np.inf
-    for quotient, want in ((x // y, [3, -4, 0]), (ops.truncate_div(x, y), [3, -3, 0]), (ops.div(x, y, rounding_mode="trunc"), [3, -3, 0])):
+    for quotient, want in (
+        (x // y, [3, -4, 0]),
+        (ops.truncate_div(x, y), [3, -3, 0]),
+        (ops.div(x, y, rounding_mode="trunc"), [3, -3, 0]),
+    ):
         assert quotient.dtype is ms.int64
         assert quotient.tolist() == want
     assert (x % y).tolist() == [1, 1, 0]
@@ -110,7 +116,10 @@ def test_in_place_with_keywords():
 
 def test_in_place_keeps_shape_and_kind():
     x = Tensor([1, 2])
-    with pytest.raises(DTypeError, match=r"Tensor.add_: argument 'self' got a result of dtype Float32; it takes one that fits its dtype Int64"):
+    with pytest.raises(
+        DTypeError,
+        match=r"Tensor.add_: argument 'self' got a result of dtype Float32; it takes one that fits its dtype Int64",
+    ):
         x.add_(1.5)
     with pytest.raises(ShapeError, match=r"Tensor.mul_.*result of shape \(3, 2\).*own shape \(2,\)"):
         x.mul_(Tensor(np.ones((3, 2), np.int64)))
@@ -145,7 +154,9 @@ def test_unsigned_64_with_signed_is_refused():
 
 
 def test_shapes_that_do_not_fit_are_named_with_the_users_line():
-    with pytest.raises(ShapeError, match=r"add: argument 'other' got shape \(2,\); it takes a shape that broadcasts with \(2, 3\)") as e:
+    with pytest.raises(
+        ShapeError, match=r"add: argument 'other' got shape \(2,\); it takes a shape that broadcasts with \(2, 3\)"
+    ) as e:
         Tensor(A) + Tensor([1.0, 2.0])
     assert "Tensor(A) + Tensor([1.0, 2.0])" in str(e.value)
 

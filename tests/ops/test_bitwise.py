@@ -23,7 +23,12 @@ A, B = np.array([6, 5, -8]), np.array([3, 1, 2])
 )  # fmt: skip
 def test_operators_functions_methods(fn, name):
     want = fn(A, B)
-    for made in (fn(Tensor(A), Tensor(B)), getattr(ops, name)(Tensor(A), B), getattr(Tensor(A), name)(Tensor(B)), fn(A, Tensor(B))):
+    for made in (
+        fn(Tensor(A), Tensor(B)),
+        getattr(ops, name)(Tensor(A), B),
+        getattr(Tensor(A), name)(Tensor(B)),
+        fn(A, Tensor(B)),
+    ):
         assert made.tolist() == want.tolist()
     assert fn(Tensor(A), 1).tolist() == fn(A, 1).tolist()
     assert fn(1, Tensor(B)).tolist() == fn(1, B).tolist()

@@ -13,7 +13,8 @@ from mycelia.core.errors import ArgumentTypeError, ArgumentValueError, DTypeErro
 @pytest.mark.parametrize(
     ("name", "dtype"),
     [
-        ("bool", ms.bool_), ("byte", ms.uint8), ("short", ms.int16), ("int", ms.int32), ("long", ms.int64), ("half", ms.float16),
+        ("bool", ms.bool_), ("byte", ms.uint8), ("short", ms.int16), ("int", ms.int32), ("long", ms.int64),
+        ("half", ms.float16),
         ("bfloat16", ms.bfloat16), ("float", ms.float32), ("double", ms.float64),
     ],
 )  # fmt: skip

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.autodiff.staging import run_staged, staged
 
 import mycelia as ms
 from mycelia import Tensor, ops
 from mycelia.core.errors import ArgumentTypeError, ArgumentValueError, DTypeError, ShapeError
 from mycelia.ir.printer import graph_text
-from tests.autodiff.staging import run_staged, staged
 
 CALLS = {
-    "zeros": lambda: ops.zeros((2, 3)), "ones": lambda: ops.ones(3, ms.int32), "full": lambda: ops.full((2,), 7.5),
-    "nan": lambda: ops.full((2,), float("nan")), "minus_zero": lambda: ops.full((2,), -0.0), "bool": lambda: ops.full((2,), True),
-    "big": lambda: ops.full((1,), 2**40, dtype=ms.int64), "complex": lambda: ops.full((2,), 1 + 2j), "eye": lambda: ops.eye(2, 3),
+    "zeros": lambda: ops.zeros((2, 3)), "ones": lambda: ops.ones(3, ms.int32),
+    "full": lambda: ops.full((2,), 7.5),
+    "nan": lambda: ops.full((2,), float("nan")), "minus_zero": lambda: ops.full((2,), -0.0),
+    "bool": lambda: ops.full((2,), True),
+    "big": lambda: ops.full((1,), 2**40, dtype=ms.int64), "complex": lambda: ops.full((2,), 1 + 2j),
+    "eye": lambda: ops.eye(2, 3),
     "arange": lambda: ops.arange(5), "down": lambda: ops.arange(5, 0, -2), "fractions": lambda: ops.arange(0, 1, 0.3),
     "half": lambda: ops.arange(3, dtype=ms.float16), "linspace": lambda: ops.linspace(0, 1, 7),
-    "logspace": lambda: ops.logspace(0, 3, 4), "tril": lambda: ops.tril_indices(3, 3), "one": lambda: ops.linspace(2, 5, 1),
+    "logspace": lambda: ops.logspace(0, 3, 4), "tril": lambda: ops.tril_indices(3, 3),
+    "one": lambda: ops.linspace(2, 5, 1),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CALLS)
 def test_staged_is_what_eager_is(name):
     eager = CALLS[name]().asnumpy()
-    (made,) = run_staged(lambda: CALLS[name]())
+    (made,) = run_staged(CALLS[name])
     assert made.dtype == eager.dtype
     np.testing.assert_array_equal(made, eager)
     np.testing.assert_array_equal(np.signbit(made.real), np.signbit(eager.real))
@@ -39,7 +43,12 @@ def test_a_graph_does_not_store_the_elements():
 
 @pytest.mark.parametrize("dtype", [ms.bool_, ms.int8, ms.uint64, ms.float16, ms.bfloat16, ms.float64, ms.complex64])
 def test_dtypes(dtype):
-    for made in (ops.zeros(2, dtype), ops.ones((2,), dtype=dtype), ops.full((2,), 1, dtype=dtype), ops.eye(2, dtype=dtype)):
+    for made in (
+        ops.zeros(2, dtype),
+        ops.ones((2,), dtype=dtype),
+        ops.full((2,), 1, dtype=dtype),
+        ops.eye(2, dtype=dtype),
+    ):
         assert made.dtype is dtype
     assert ops.ones_like(Tensor([5], dtype)).dtype is dtype
 
@@ -52,7 +61,7 @@ def test_shapes():
     assert ops.zeros([2, np.int64(0)]).shape == (2, 0)
     with pytest.raises(ArgumentValueError, match=r"zeros: argument 'size' got \(2, -1\)"):
         ops.zeros((2, -1))
-    with pytest.raises(ArgumentTypeError, match="'shape' got 1.5"):
+    with pytest.raises(ArgumentTypeError, match=r"'shape' got 1.5"):
         ops.ones((1.5,))
     with pytest.raises(DTypeError, match="numeric dtype"):
         ops.zeros(2, ms.string)
@@ -131,7 +140,9 @@ def test_linspace_of_tensors_has_gradients_and_exact_ends():
 def test_meshgrid():
     x, y = np.array([1, 2, 3]), np.array([4, 5])
     for indexing in ("xy", "ij"):
-        for g, w in zip(ops.meshgrid(Tensor(x), Tensor(y), indexing=indexing), np.meshgrid(x, y, indexing=indexing), strict=True):
+        for g, w in zip(
+            ops.meshgrid(Tensor(x), Tensor(y), indexing=indexing), np.meshgrid(x, y, indexing=indexing), strict=True
+        ):
             np.testing.assert_array_equal(g.asnumpy(), w)
     assert ops.meshgrid_ext([Tensor(x), Tensor(y)])[0].shape == (3, 2)
     assert [t.shape for t in ops.meshgrid(Tensor(x), Tensor(y), Tensor(7))] == [(2, 3, 1)] * 3
@@ -143,7 +154,9 @@ def test_meshgrid():
 
 def test_indices_of_triangles():
     np.testing.assert_array_equal(ops.tril_indices(3, 4, -1).asnumpy(), np.stack(np.tril_indices(3, -1, 4)))
-    np.testing.assert_array_equal(ops.triu_indices(3, 4, 1, dtype=ms.int32).asnumpy(), np.stack(np.triu_indices(3, 1, 4)))
+    np.testing.assert_array_equal(
+        ops.triu_indices(3, 4, 1, dtype=ms.int32).asnumpy(), np.stack(np.triu_indices(3, 1, 4))
+    )
     assert ops.tril_indices(0, 3).shape == (2, 0)
 
 
@@ -163,7 +176,13 @@ def test_from_data():
 @pytest.mark.parametrize("periodic", [True, False])
 @pytest.mark.parametrize(
     ("name", "numpy_form"),
-    [("bartlett", np.bartlett), ("blackman", np.blackman), ("hamming", np.hamming), ("hann", np.hanning), ("kaiser", lambda n: np.kaiser(n, 12.0))],
+    [
+        ("bartlett", np.bartlett),
+        ("blackman", np.blackman),
+        ("hamming", np.hamming),
+        ("hann", np.hanning),
+        ("kaiser", lambda n: np.kaiser(n, 12.0)),
+    ],
 )
 def test_windows(name, numpy_form, periodic):
     want = numpy_form(8)[:-1] if periodic else numpy_form(7)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.autodiff.staging import run_staged
 
 import mycelia as ms
 from mycelia import Tensor, ops
 from mycelia.core.errors import ArgumentValueError, DTypeError, OutOfRangeError, ShapeError
 from mycelia.ops.cumulative import linear_recurrence_p
 from mycelia.tensor.dispatch import apply
-from tests.autodiff.staging import run_staged
 
 X = np.sin(np.arange(12.0)).reshape(3, 4)
 

@@ -25,7 +25,9 @@ def test_triangles(k):
 def test_diagonal(offset):
     np.testing.assert_array_equal(ops.diagonal(Tensor(M), offset).asnumpy(), np.diagonal(M, offset))
     np.testing.assert_array_equal(ops.diagonal(Tensor(CUBE), offset, -1, 0).asnumpy(), np.diagonal(CUBE, offset, -1, 0))
-    np.testing.assert_array_equal(Tensor(CUBE).diagonal(offset, axis1=1, axis2=2).asnumpy(), np.diagonal(CUBE, offset, 1, 2))
+    np.testing.assert_array_equal(
+        Tensor(CUBE).diagonal(offset, axis1=1, axis2=2).asnumpy(), np.diagonal(CUBE, offset, 1, 2)
+    )
 
 
 @pytest.mark.parametrize(("offset", "dim1", "dim2"), [(0, -2, -1), (1, -2, -1), (-2, 0, 2), (0, 2, 0)])
@@ -52,7 +54,9 @@ def test_diag():
 def test_errors():
     with pytest.raises(ShapeError, match=r"diagonal: argument 'input' got shape \(3,\)"):
         ops.diagonal(Tensor([1, 2, 3]))
-    with pytest.raises(ArgumentValueError, match="diagonal: argument 'dim2' got 0; it takes an axis other than dim1, 0"):
+    with pytest.raises(
+        ArgumentValueError, match="diagonal: argument 'dim2' got 0; it takes an axis other than dim1, 0"
+    ):
         ops.diagonal(Tensor(M), 0, 0, 0)
     with pytest.raises(ShapeError, match="diag_embed: argument 'input' got shape"):
         ops.diag_embed(Tensor(1))
@@ -64,7 +68,9 @@ def test_errors():
 @pytest.mark.torch
 def test_diagonal_scatter_against_torch(offset, dim1, dim2):
     torch = pytest.importorskip("torch")
-    src = -1 - np.arange(np.diagonal(CUBE, offset, dim1, dim2).size).reshape(np.diagonal(CUBE, offset, dim1, dim2).shape)
+    src = -1 - np.arange(np.diagonal(CUBE, offset, dim1, dim2).size).reshape(
+        np.diagonal(CUBE, offset, dim1, dim2).shape
+    )
     got = ops.diagonal_scatter(Tensor(CUBE), Tensor(src), offset, dim1, dim2)
     want = torch.diagonal_scatter(torch.tensor(CUBE), torch.tensor(src), offset, dim1, dim2)
     np.testing.assert_array_equal(got.asnumpy(), want.numpy())

@@ -11,8 +11,8 @@ import mycelia as ms
 from mycelia import Tensor, ops
 
 NAMES = (
-    "exp", "exp2", "expm1", "log", "log1p", "log2", "log10", "sqrt", "rsqrt", "cbrt", "sin", "cos", "tan", "asin", "acos",
-    "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh",
+    "exp", "exp2", "expm1", "log", "log1p", "log2", "log10", "sqrt", "rsqrt", "cbrt", "sin", "cos", "tan", "asin",
+    "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh",
 )  # fmt: skip
 
 
@@ -23,7 +23,9 @@ def test_integers_become_float32(name):
     assert getattr(ops, name)(1).shape == ()
 
 
-@pytest.mark.parametrize("name", ["exp", "log", "sqrt", "sin", "tanh", "asin", "arcsin", "arctan", "acosh", "log2", "rsqrt", "atanh"])
+@pytest.mark.parametrize(
+    "name", ["exp", "log", "sqrt", "sin", "tanh", "asin", "arcsin", "arctan", "acosh", "log2", "rsqrt", "atanh"]
+)
 def test_methods_are_the_functions(name):
     x = Tensor([0.5, 0.25])
     np.testing.assert_array_equal(getattr(x, name)().asnumpy(), getattr(ops, name)(x).asnumpy())
@@ -75,7 +77,9 @@ def test_in_place():
     np.testing.assert_allclose(x.tanh_().asnumpy(), np.tanh([0.5, 1.0]), rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["exp", "log", "sqrt", "sin", "cosh", "tanh", "asin", "atanh", "log1p", "square", "reciprocal", "abs"])
+@pytest.mark.parametrize(
+    "name", ["exp", "log", "sqrt", "sin", "cosh", "tanh", "asin", "atanh", "log1p", "square", "reciprocal", "abs"]
+)
 @pytest.mark.torch
 def test_complex_gradients_follow_torch(name):
     torch = pytest.importorskip("torch")

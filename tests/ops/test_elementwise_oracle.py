@@ -24,7 +24,10 @@ def compare(got: Any, want: list[Any]) -> None:
         assert list(got.shape) == want[2]
         elements = [complex(x) if isinstance(x, str) else x for x in want[3]]
         np.testing.assert_allclose(
-            got.asnumpy().ravel(), np.array(elements, got.dtype.np), rtol=2e-5 if got.dtype.itemsize > 2 else 2e-3, atol=1e-6
+            got.asnumpy().ravel(),
+            np.array(elements, got.dtype.np),
+            rtol=2e-5 if got.dtype.itemsize > 2 else 2e-3,
+            atol=1e-6,
         )
     elif want[0] == "seq":
         assert isinstance(got, (tuple, list))

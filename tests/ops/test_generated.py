@@ -65,7 +65,9 @@ def run(op: Primitive, inputs: list[np.ndarray[Any, Any]], attrs: dict[str, Any]
     return [o.asnumpy() for o in (out if op.multi else (out,))]
 
 
-def expected(table: dict[str, Callable[..., Any]], op: Primitive, inputs: list[Any], attrs: dict[str, Any]) -> list[Any]:
+def expected(
+    table: dict[str, Callable[..., Any]], op: Primitive, inputs: list[Any], attrs: dict[str, Any]
+) -> list[Any]:
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         out = table[op.name](*inputs, **attrs)
@@ -130,14 +132,17 @@ def _converted(inputs: list[Any], dtype: dt.DType) -> list[Any] | None:
         if x.dtype.kind != "f":
             made.append(x)
             continue
-        if dtype.kind in "iu" and (not np.isfinite(x).all() or (dtype.kind == "u" and (x < 0).any()) or (np.abs(x) > 100).any()):
+        if dtype.kind in "iu" and (
+            not np.isfinite(x).all() or (dtype.kind == "u" and (x < 0).any()) or (np.abs(x) > 100).any()
+        ):
             return None
         made.append(x.astype(dtype.np))
     return made
 
 
 @pytest.mark.parametrize(
-    ("name", "sample"), list(cases(Sample, lambda op, s: s.dtypes and any(np.asarray(x).dtype.kind == "f" for x in s.inputs), most=1))
+    ("name", "sample"),
+    list(cases(Sample, lambda op, s: s.dtypes and any(np.asarray(x).dtype.kind == "f" for x in s.inputs), most=1)),
 )
 def test_every_dtype_it_claims(name, sample):
     op, inputs = OPERATORS[name], arrays(sample)
@@ -156,7 +161,12 @@ def test_every_dtype_it_claims(name, sample):
             rtol, atol = TOLERANCE.get(dtype, (1e-6, 1e-6))
             want = expected(REFERENCES, op, wide, sample.attrs)
             if all(w.dtype.kind in "fc" or g.dtype.kind in "biu" for g, w in zip(got, want, strict=True)):
-                scale = max([1.0, *[float(np.nanmax(np.abs(w[np.isfinite(w)]), initial=0)) for w in want if w.dtype.kind == "f"]])
+                scale = max(
+                    [
+                        1.0,
+                        *[float(np.nanmax(np.abs(w[np.isfinite(w)]), initial=0)) for w in want if w.dtype.kind == "f"],
+                    ]
+                )
                 agree(got, want, rtol, atol * scale)
     assert claimed, "no dtype besides float64 works"
 
@@ -183,7 +193,9 @@ def _objective(op: Primitive, inputs: list[Any], attrs: dict[str, Any]) -> tuple
         total = Tensor(np.float64(0.0))
         for o, w in zip(out if op.multi else (out,), weights, strict=True):
             if w is not None:
-                total = total + (ms.ops.real(o) if o.dtype.is_complex else o).astype(ms.float64).__mul__(Tensor(w)).sum()
+                total = (
+                    total + (ms.ops.real(o) if o.dtype.is_complex else o).astype(ms.float64).__mul__(Tensor(w)).sum()
+                )
         return total
 
     return f, where

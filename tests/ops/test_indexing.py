@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.autodiff.staging import run_staged
 
 import mycelia as ms
 from mycelia import Parameter, Tensor, ops
 from mycelia.core.errors import ArgumentValueError, DTypeError, OutOfRangeError, ShapeError
-from tests.autodiff.staging import run_staged
 
 X = np.arange(24.0).reshape(2, 3, 4)
 TABLE = X[0]
@@ -124,7 +124,10 @@ def test_embedding():
 
     same(ms.grad(f)(table), [weights[1], np.zeros(4), weights[0] + weights[2]])
     same(ms.grad(lambda t: f(t, padding_idx=-1))(table), [weights[1], np.zeros(4), np.zeros(4)])
-    same(ms.grad(lambda t: f(t, scale_grad_by_freq=True))(table), [weights[1], np.zeros(4), (weights[0] + weights[2]) / 2])
+    same(
+        ms.grad(lambda t: f(t, scale_grad_by_freq=True))(table),
+        [weights[1], np.zeros(4), (weights[0] + weights[2]) / 2],
+    )
 
 
 def test_embedding_with_a_longest_norm():
@@ -187,3 +190,16 @@ def test_boxes_in_a_graph():
 def test_refusals(call, error, match):
     with pytest.raises(error, match=match):
         call(Tensor(X))
+
+
+@pytest.mark.parametrize("mode", ["clip", "wrap"])
+def test_choose(mode):
+    index = np.array([[0, 3], [1, -2]])
+    choices = [np.array([1.0, 2.0]), np.array([[10.0], [20.0]]), np.float64(100.0)]
+    want = np.choose(index, choices, mode=mode)
+    same(Tensor(index).choose([Tensor(np.asarray(c)) for c in choices], mode), want)
+    same(Tensor([0, 2, 1]).choose(Tensor([[1, 2, 3], [4, 5, 6], [7, 8, 9]])), [1, 8, 6])
+    with pytest.raises(OutOfRangeError, match="the index 3"):
+        Tensor(index).choose(choices, "raise")
+    with pytest.raises(ArgumentValueError, match="mode"):
+        Tensor(index).choose(choices, "none")

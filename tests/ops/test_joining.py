@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.autodiff.staging import run_staged
 
 import mycelia as ms
 from mycelia import Tensor, ops
 from mycelia.core.errors import ArgumentTypeError, ArgumentValueError, DTypeError, OutOfRangeError, ShapeError
-from tests.autodiff.staging import run_staged
 
 X = np.arange(24.0).reshape(2, 3, 4)
 
@@ -178,3 +178,19 @@ def test_padding_to_a_length():
 def test_refusals(call, error, match):
     with pytest.raises(error, match=match):
         call(Tensor(X))
+
+
+def test_mirror_pad():
+    same(ops.mirror_pad(Tensor(X[0]), Tensor([[1, 1], [2, 0]]), "REFLECT"), np.pad(X[0], ((1, 1), (2, 0)), "reflect"))
+    same(ops.mirror_pad(Tensor(X[0]), [[3, 0], [0, 4]], "SYMMETRIC"), np.pad(X[0], ((3, 0), (0, 4)), "symmetric"))
+    with pytest.raises(ArgumentValueError, match="REFLECT"):
+        ops.mirror_pad(Tensor(X), [[0, 0]] * 3, "reflect")
+    with pytest.raises(ArgumentValueError, match="3 pairs"):
+        ops.mirror_pad(Tensor(X), [[0, 0]], "REFLECT")
+
+
+def test_tuple_to_array():
+    assert ops.tuple_to_array((1, 2)).dtype is ms.int32
+    assert ops.tuple_to_array((1.5, 2)).dtype is ms.float32
+    with pytest.raises(ArgumentTypeError, match="a tuple of numbers"):
+        ops.tuple_to_array(("a",))

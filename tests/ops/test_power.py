@@ -13,7 +13,9 @@ from mycelia import Tensor, ops
 def test_a_number_as_exponent(exponent):
     x = np.array([0.25, 1.0, 3.5], np.float32)
     np.testing.assert_allclose((Tensor(x) ** exponent).asnumpy(), x ** np.float32(exponent), rtol=2e-6)
-    np.testing.assert_allclose(ops.pow(Tensor(x), Tensor(exponent, ms.float32)).asnumpy(), x ** np.float32(exponent), rtol=2e-6)
+    np.testing.assert_allclose(
+        ops.pow(Tensor(x), Tensor(exponent, ms.float32)).asnumpy(), x ** np.float32(exponent), rtol=2e-6
+    )
 
 
 def test_a_number_as_base():
@@ -39,7 +41,9 @@ def test_integers():
 
 def test_special_bases():
     x = Tensor([0.0, -2.0, -8.0, np.inf])
-    np.testing.assert_array_equal((x ** Tensor([0.0, 3.0, 0.5, -1.0])).asnumpy(), np.array([1.0, -8.0, np.nan, 0.0], np.float32))
+    np.testing.assert_array_equal(
+        (x ** Tensor([0.0, 3.0, 0.5, -1.0])).asnumpy(), np.array([1.0, -8.0, np.nan, 0.0], np.float32)
+    )
     assert (x**0).tolist() == [1.0] * 4
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.autodiff.staging import run_staged
 
 import mycelia as ms
 from mycelia import Tensor, ops
 from mycelia.core.errors import ArgumentTypeError, ArgumentValueError, GraphError, OutOfRangeError, ShapeError
-from tests.autodiff.staging import run_staged
 
 X = np.arange(24.0).reshape(2, 3, 4)
 IMAGES = np.sin(np.arange(2 * 3 * 5 * 6.0)).reshape(2, 3, 5, 6)
@@ -84,7 +84,9 @@ def test_in_a_graph():
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("options", [{}, {"stride": 2}, {"padding": (1, 2), "dilation": (2, 1)}, {"stride": (1, 3), "padding": 1}])
+@pytest.mark.parametrize(
+    "options", [{}, {"stride": 2}, {"padding": (1, 2), "dilation": (2, 1)}, {"stride": (1, 3), "padding": 1}]
+)
 def test_windows_against_torch(options):
     torch = pytest.importorskip("torch")
     theirs = torch.nn.functional.unfold(torch.tensor(IMAGES), (2, 3), **options)
@@ -150,3 +152,10 @@ def test_blocks():
 def test_refusals(call, error, match):
     with pytest.raises(error, match=match):
         call(Tensor(X))
+
+
+def test_resize():
+    same(Tensor(X).resize(2, 3), X.ravel()[:6].reshape(2, 3))
+    same(Tensor([1.0, 2.0]).resize((2, 2)), [[1.0, 2.0], [0.0, 0.0]])
+    with pytest.raises(ArgumentValueError, match="at least 0"):
+        Tensor(X).resize(-1)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.autodiff.staging import run_staged
 
 import mycelia as ms
 from mycelia import Tensor, ops
 from mycelia.core.errors import ArgumentTypeError, ArgumentValueError, DTypeError, OutOfRangeError
-from tests.autodiff.staging import run_staged
 
 X = np.sin(np.arange(24.0)).reshape(2, 3, 4)
 AXES = [None, 0, -1, (0, 2), [1], (0, 1, 2)]
@@ -153,3 +153,14 @@ def test_sum_of_a_list():
     assert ops.reduce_mean(np.array([1.0, 2.0])).item() == 1.5
     assert ops.reduce_max(Tensor(X), (0, 1)).shape == (4,)
     assert ops.reduce_min(Tensor(X)).item() == X.min()
+
+
+def test_sum_to_size():
+    x = Tensor(X)
+    close(x.sum_to_size((3, 1)), X.sum(0).sum(1, keepdims=True))
+    close(x.sum_to_size(1, 1, 4), X.sum((0, 1), keepdims=True))
+    close(x.sum_to_size(()), X.sum())
+    close(x.sum_to_size(2, 3, 4), X)
+    for size in ((2, 4), (5, 2, 3, 4), (2, 3, 8)):
+        with pytest.raises(ArgumentValueError):
+            x.sum_to_size(size)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.autodiff.staging import run_staged
 
 import mycelia as ms
 from mycelia import Tensor, ops
 from mycelia.core.errors import ArgumentTypeError, DTypeError, OutOfRangeError, ShapeError
-from tests.autodiff.staging import run_staged
 
 X = np.sin(np.arange(24.0)).reshape(2, 3, 4)
 
@@ -110,7 +110,13 @@ def test_zero_dimensional():
 
 def test_empty_axes_are_refused_by_name():
     e = Tensor(np.zeros((0, 3)))
-    for call in (lambda: ops.max(e, 0), lambda: ops.amin(e), lambda: ops.argmax(e, 0), lambda: e.argmin(), lambda: e.max()):
+    for call in (
+        lambda: ops.max(e, 0),
+        lambda: ops.amin(e),
+        lambda: ops.argmax(e, 0),
+        lambda: e.argmin(),
+        lambda: e.max(),
+    ):
         with pytest.raises(ShapeError, match="at least one element along axis 0"):
             call()
     assert ops.amax(e, 1).shape == (0,)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.autodiff.staging import run_staged
 
 import mycelia as ms
 from mycelia import Parameter, Tensor, ops
 from mycelia.core.errors import ArgumentTypeError, ArgumentValueError, DTypeError, OutOfRangeError, ShapeError
-from tests.autodiff.staging import run_staged
 
 X = np.arange(12.0).reshape(3, 4)
 ROWS = np.array([[0, 1], [2, -1]])
@@ -25,9 +25,9 @@ def put(mode, x, index, values):
     if mode == "update":
         out[index] = values
     else:
-        {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "max": np.maximum, "min": np.minimum}[mode].at(
-            out, index, values
-        )
+        {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "max": np.maximum, "min": np.minimum}[
+            mode
+        ].at(out, index, values)
     return out
 
 
@@ -131,7 +131,10 @@ def test_slices_by_index():
 
 def test_index_tensors():
     x = Tensor(X)
-    same(ops.index_put(x, (Tensor([0, 1]), Tensor([[1], [2]])), Tensor([7.0, 8.0])), put("update", X, ([0, 1], [[1], [2]]), [7.0, 8.0]))
+    same(
+        ops.index_put(x, (Tensor([0, 1]), Tensor([[1], [2]])), Tensor([7.0, 8.0])),
+        put("update", X, ([0, 1], [[1], [2]]), [7.0, 8.0]),
+    )
     same(x.index_put([Tensor([0, 0])], Tensor(1.0), True), put("add", X, ([0, 0],), 1.0))
     same(x.index_put((x > 9,), Tensor([0.0])), np.where(X > 9, 0.0, X))
     same(x.index_put((Tensor([True, False, True]), Tensor([1])), Tensor(0.0)), put("update", X, ([0, 2], [1]), 0.0))
@@ -142,7 +145,10 @@ def test_by_a_mask():
     want = X.copy()
     want[mask] = np.arange(6.0) * 10
     same(Tensor(X).masked_scatter(Tensor(mask), Tensor(np.arange(8.0) * 10)), want)
-    same(ops.masked_scatter(Tensor(np.zeros((2, 3))), Tensor([True, False, True]), Tensor(np.arange(1.0, 5.0))), [[1, 0, 2], [3, 0, 4]])
+    same(
+        ops.masked_scatter(Tensor(np.zeros((2, 3))), Tensor([True, False, True]), Tensor(np.arange(1.0, 5.0))),
+        [[1, 0, 2], [3, 0, 4]],
+    )
     (got,) = run_staged(ops.masked_scatter, X, mask, np.arange(8.0) * 10)
     np.testing.assert_array_equal(got, want)
     got = ms.grad(lambda s: (ops.masked_scatter(Tensor(X), Tensor(mask), s) * Tensor(X)).sum())(Tensor(np.zeros(8)))
@@ -153,7 +159,9 @@ def test_by_a_mask():
 def test_slices_replaced():
     x = Tensor(X)
     same(ops.select_scatter(x, Tensor(np.zeros(3)), 1, -1), put("update", X, (slice(None), 3), 0.0))
-    same(ops.slice_scatter(x, Tensor(np.zeros((3, 2))), 1, 0, 4, 2), put("update", X, (slice(None), slice(0, 4, 2)), 0.0))
+    same(
+        ops.slice_scatter(x, Tensor(np.zeros((3, 2))), 1, 0, 4, 2), put("update", X, (slice(None), slice(0, 4, 2)), 0.0)
+    )
     same(x.slice_scatter(Tensor(np.zeros((1, 4))), start=-1), put("update", X, (slice(2, 3),), 0.0))
     same(x.slice_scatter(0.0, 0, 1, 2), put("update", X, (slice(1, 2),), 0.0))
 
@@ -163,7 +171,12 @@ def test_segments(ids):
     x, t = Tensor(X), Tensor(ids)
     inside = [(i, k) for i, k in enumerate(ids) if 0 <= k < 2]
     low, high = np.finfo(np.float64).min, np.finfo(np.float64).max
-    for name, start, fold in (("sum", 0.0, np.add), ("prod", 1.0, np.multiply), ("max", low, np.maximum), ("min", high, np.minimum)):
+    for name, start, fold in (
+        ("sum", 0.0, np.add),
+        ("prod", 1.0, np.multiply),
+        ("max", low, np.maximum),
+        ("min", high, np.minimum),
+    ):
         want = np.full((2, 4), start)
         for i, k in inside:
             want[k] = fold(want[k], X[i])
@@ -231,3 +244,11 @@ def test_refusals_change_nothing(call, error, match):
     with pytest.raises(error, match=match):
         call(x)
     same(x, X)
+
+
+def test_the_mean_of_segments():
+    got = ops.sparse_segment_mean(Tensor(X), Tensor([0, 2, 1]), Tensor([0, 0, 3]))
+    same(got, [X[[0, 2]].mean(0), np.zeros(4), np.zeros(4), X[1]])
+    with pytest.raises(ShapeError, match="segment_ids"):
+        ops.sparse_segment_mean(Tensor(X), Tensor([0]), Tensor([0, 1]))
+    same(Tensor(X).unsorted_segment_max(Tensor([0, 0, 0]), 1), X[2:])

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.autodiff.staging import run_staged
 
 import mycelia as ms
 from mycelia import Tensor, ops
 from mycelia.core.errors import DTypeError, GraphError
-from tests.autodiff.staging import run_staged
 
 X = np.array([[0, 3, 0], [4, 0, 5]])
 
@@ -80,7 +80,15 @@ def test_unique_with_pad_works_in_a_graph():
 
 @pytest.mark.parametrize(
     "fn",
-    [ops.nonzero, ops.argwhere, ops.unique, ops.unique_ext, ops.unique_consecutive, lambda t: ops.masked_select(t, t > 0), ops.where],
+    [
+        ops.nonzero,
+        ops.argwhere,
+        ops.unique,
+        ops.unique_ext,
+        ops.unique_consecutive,
+        lambda t: ops.masked_select(t, t > 0),
+        ops.where,
+    ],
 )
 def test_a_graph_refuses_what_has_no_shape(fn):
     with pytest.raises(GraphError, match="the shape of the result depends on the values of") as e:

@@ -49,7 +49,9 @@ def test_masked_fill():
     assert y.tolist() == [5, 2]
     with pytest.raises(DTypeError, match="argument 'mask' got dtype Int64; it takes Bool"):
         ops.masked_fill(x, Tensor([1, 0]), 0)
-    with pytest.raises(DTypeError, match="argument 'value' got 5.5; it takes a value that fits the tensor's dtype Int64"):
+    with pytest.raises(
+        DTypeError, match=r"argument 'value' got 5.5; it takes a value that fits the tensor's dtype Int64"
+    ):
         ops.masked_fill(y, m, 5.5)
     with pytest.raises(ShapeError, match=r"argument 'value' got shape \(2,\); it takes one element"):
         ops.masked_fill(x, m, x)

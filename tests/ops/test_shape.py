@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.autodiff.staging import run_staged
 
 import mycelia as ms
 from mycelia import Tensor, ops
 from mycelia.core.errors import ArgumentTypeError, ArgumentValueError, OutOfRangeError, ShapeError
-from tests.autodiff.staging import run_staged
 
 X = np.arange(24.0).reshape(2, 3, 4)
 

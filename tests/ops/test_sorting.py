@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as npst
-from hypothesis import strategies as st
+from tests.autodiff.staging import run_staged
 
 import mycelia as ms
 from mycelia import Tensor, ops
 from mycelia.core.errors import ArgumentValueError, DTypeError, OutOfRangeError, ShapeError
-from tests.autodiff.staging import run_staged
 
 X = np.random.default_rng(5).permutation(24).reshape(2, 3, 4) / 4.0
 
@@ -132,3 +131,21 @@ def test_refusals():
         ops.searchsorted(x, 1.0, side="left", right=True)
     with pytest.raises(ShapeError, match="leading lengths"):
         ops.searchsorted(Tensor(np.zeros((2, 3))), Tensor(np.zeros((3, 1))))
+
+
+def test_bucketize():
+    edges = [1.0, 3.0, 5.0]
+    x = np.array([[0.0, 1.0], [3.5, 9.0]])
+    same(ops.bucketize(Tensor(x), edges), np.digitize(x, edges, right=True))
+    same(ops.bucketize(Tensor(x), Tensor(edges), right=True), np.digitize(x, edges))
+    assert ops.bucketize(Tensor(x), edges).dtype is ms.int32
+    with pytest.raises(ShapeError, match="boundaries"):
+        ops.bucketize(Tensor(x), [[1.0]])
+
+
+def test_intopk():
+    scores = np.array([[0.1, 0.5, 0.4], [0.3, 0.3, 0.2], [np.nan, 1.0, 2.0], [np.inf, 1.0, 2.0]])
+    for k, want in ((1, [False, True, False, False]), (2, [True, True, False, False])):
+        assert ops.intopk(Tensor(scores), Tensor([2, 1, 0, 0]), k).asnumpy().tolist() == want
+    with pytest.raises(ShapeError, match="one target for each row"):
+        ops.intopk(Tensor(scores), Tensor([1]), 1)

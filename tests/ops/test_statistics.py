@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.autodiff.staging import run_staged
 
 import mycelia as ms
 from mycelia import Tensor, ops
-from mycelia.core.errors import ArgumentTypeError, ArgumentValueError, DTypeError, GraphError, OutOfRangeError, ShapeError
-from tests.autodiff.staging import run_staged
+from mycelia.core.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    DTypeError,
+    GraphError,
+    OutOfRangeError,
+    ShapeError,
+)
 
 X = np.sin(np.arange(24.0)).reshape(2, 3, 4)
 
@@ -124,7 +131,10 @@ def test_covariance():
     f, a = np.array([1, 2, 1, 3]), np.array([0.5, 1.0, 2.0, 1.0])
     close(ops.cov(Tensor(table), fweights=Tensor(f)), np.cov(table, fweights=f))
     close(ops.cov(Tensor(table), aweights=Tensor(a)), np.cov(table, aweights=a))
-    close(ops.cov(Tensor(table), fweights=Tensor(f), aweights=Tensor(a), correction=0), np.cov(table, fweights=f, aweights=a, ddof=0))
+    close(
+        ops.cov(Tensor(table), fweights=Tensor(f), aweights=Tensor(a), correction=0),
+        np.cov(table, fweights=f, aweights=a, ddof=0),
+    )
     close(Tensor(table[0]).cov(), np.cov(table[0]))
     close(ops.corrcoef(Tensor(table)), np.corrcoef(table))
     close(ops.corrcoef(Tensor(table[0])), np.corrcoef(table[0]))

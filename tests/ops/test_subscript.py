@@ -459,3 +459,17 @@ def test_gradients_against_torch():
     gx, gv = ms.grad(lambda a, b: f(a, b, lambda z: z.sum()), (0, 1))(Tensor(x), Tensor(v))
     np.testing.assert_allclose(gx.asnumpy(), tx.grad.numpy(), rtol=1e-10)
     np.testing.assert_allclose(gv.asnumpy(), tv.grad.numpy(), rtol=1e-10)
+
+
+def test_itemset():
+    x = Tensor(data())
+    want = data()
+    want[0, 1, 1] = 99.0
+    same(x.itemset((0, 1, 1), 99), want)
+    same(x.itemset(3, 99), want)
+    same(x, data())
+    assert Tensor(1.0).itemset(2.0).item() == 2.0
+    with pytest.raises(OutOfRangeError):
+        x.itemset(24, 1.0)
+    with pytest.raises(ArgumentTypeError, match="an index and a value"):
+        x.itemset()

@@ -151,8 +151,19 @@ ops.scatter_nd_update(ms.Parameter(A), pairs, values); ops.inplace_add(A, row, 1
 ops.inplace_update(A, table, (0, 1)); ops.inplace_index_add(ms.Parameter(A), rows, table, 0)
 ops.unsorted_segment_sum(A, rows, 2); ops.unsorted_segment_sum(A, rows * 0, 2)
 ops.unsorted_segment_sum(A, rows - 1, 2); ops.unsorted_segment_max(A, rows * 0, 2)
-ops.unsorted_segment_min(A, rows, 2); ops.unsorted_segment_prod(A, rows * 0 + 1, 2); X[0]; X[None]; X[:, ::-1]
-X[rows, :, rows]; X[0, :, rows]; X[[0, 1]]; X[B]; X[X > 20]; X[1:10]; X[..., 0]; A[B[:, 1]]; X[True]
+ops.unsorted_segment_min(A, rows, 2); ops.unsorted_segment_prod(A, rows * 0 + 1, 2)
+ops.bucketize(weights, [1.0, 3.0, 5.0]); ops.bucketize(weights, [1.0, 3.0, 5.0], right=True)
+ops.mirror_pad(A, mirror, "SYMMETRIC"); ops.mirror_pad(A, mirror, "REFLECT")
+ops.reverse_sequence(A, counts[1:] + 1, 1); ops.sequence_mask(counts, 4); ops.sequence_mask(counts); ops.trapz(A)
+ops.trapz(A, dx=2.0, dim=0); ops.trapz(A, sorted_); ops.trapz(I); ops.cartesian_prod(one_two, rows)
+ops.cartesian_prod(one_two); ops.combinations(one_two_three); ops.combinations(one_two_three, r=3)
+ops.combinations(one_two_three, with_replacement=True); ops.tuple_to_array((1, 2, 3))
+ops.tuple_to_array((1.0, 2, 3)); ops.sparse_segment_mean(A, rows, one_two - 1)
+ops.sparse_segment_mean(A, rows, one_two); A.sum_to_size((1, 3)); A.sum_to_size(2, 1); A.resize(2, 2)
+A.resize((2, 4)); rows.choose([[0, 1], [10, 11]]); A.unsorted_segment_max(rows, 2); A.itemset(0, 9.0)
+A.itemset((0, 1), 9.0); ops.intopk(A, rows, 1); ops.col2im(ones_4, size, [2, 2], [1, 1], [0, 0], [1, 1]); X[0]
+X[None]; X[:, ::-1]; X[rows, :, rows]; X[0, :, rows]; X[[0, 1]]; X[B]; X[X > 20]; X[1:10]; X[..., 0]; A[B[:, 1]]
+X[True]
 """
 
 #: More data made of the above.
@@ -161,6 +172,8 @@ DERIVED = {
     "block_3": "A.reshape(3, 2)",
     "far": "rows * 7 - 3",
     "far_places": "one_two * 3 - 4",
+    "mirror": "ms.Tensor([[1, 1], [2, 2]])",
+    "ones_4": "ops.ones((1, 1, 4, 9))",
     "lone_column": "one_two_three.reshape(3, 1)",
 }
 DATA["one_two_three"] = np.array([1, 2, 1], np.int32)

@@ -1,7 +1,8 @@
 """Record what MindSpore's image transforms give: ``python dataset_vision.py`` in an environment that has it.
 
 The cases are data, so that the test runs the same ones. Values go to ``dataset_vision.npz`` beside this
-file: one array per case, and ``kinds``, which says of each case ``numpy``, ``PIL`` or ``refused``.
+file: ``bytes`` of all arrays one after another, and ``heads``, one line per case: ``numpy``, ``PIL`` or ``refused``,
+dtype and shape. :func:`recorded` reads it.
 """
 
 from __future__ import annotations
@@ -180,19 +181,44 @@ def given(key: str, made: dict[str, np.ndarray]) -> Any:
 
 def record() -> None:
     """Run every case and write the file."""
+    import random
+
+    import mindspore
     import mindspore.dataset.vision as vision
 
-    made, values, kinds = images(), {}, []
+    mindspore.set_seed(1)
+    random.seed(1)
+    made, values, heads = images(), [], []
     for number, name, keywords, key in cases():
         try:
             result = build(vision, name, keywords)(given(key, made))
         except (RuntimeError, TypeError, ValueError, AttributeError) as error:
             print(f"{number} {name} {keywords} {key}: refused: {str(error)[:200]}", file=sys.stderr)
-            kinds.append("refused")
+            heads.append("refused")
             continue
-        values[number] = np.asarray(result)
-        kinds.append("numpy" if isinstance(result, np.ndarray) else "PIL")
-    np.savez_compressed(FILE, kinds=np.array(kinds), **values)
+        array = np.ascontiguousarray(result)
+        kind = "numpy" if isinstance(result, np.ndarray) else "PIL"
+        heads.append(f"{kind} {array.dtype.name} {'x'.join(map(str, array.shape))}")
+        values.append(array.reshape(-1).view(np.uint8))
+    np.savez_compressed(FILE, heads=np.array(heads), bytes=np.concatenate(values))
+
+
+def recorded() -> list[tuple[str, np.ndarray | None]]:
+    """Of each case its kind, and the array unless it is ``refused``."""
+    with np.load(FILE) as stored:
+        heads, data = stored["heads"].tolist(), stored["bytes"]
+    found: list[tuple[str, np.ndarray | None]] = []
+    place = 0
+    for head in heads:
+        if head == "refused":
+            found.append((head, None))
+            continue
+        kind, dtype, shape = head.split(" ")
+        lengths = tuple(map(int, shape.split("x")))
+        size = int(np.prod(lengths)) * np.dtype(dtype).itemsize
+        found.append((kind, data[place : place + size].view(dtype).reshape(lengths)))
+        place += size
+    return found
 
 
 if __name__ == "__main__":

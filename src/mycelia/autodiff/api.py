@@ -175,7 +175,10 @@ def _differentiable_outputs(spec: Differentiated, outputs: Any) -> list[Tensor]:
     found = [x for x in tree.leaves(outputs) if isinstance(x, Tensor)]
     if not found:
         raise ArgumentTypeError(
-            "grad", "fn", got=f"a function that returned {type(outputs).__name__}", takes="a function that returns a Tensor"
+            "grad",
+            "fn",
+            got=f"a function that returned {type(outputs).__name__}",
+            takes="a function that returns a Tensor",
         )
     return found
 
@@ -186,7 +189,10 @@ def _cotangents(spec: Differentiated, outputs: list[Tensor], sens: Any) -> list[
     given = [x if isinstance(x, Tensor) else Tensor(x) for x in tree.leaves(sens)]
     if len(given) != len(outputs) or any(g.shape != o.shape for g, o in zip(given, outputs, strict=True)):
         raise ArgumentValueError(
-            "grad", "sens", got=f"shapes {[g.shape for g in given]}", takes=f"the output shapes {[o.shape for o in outputs]}"
+            "grad",
+            "sens",
+            got=f"shapes {[g.shape for g in given]}",
+            takes=f"the output shapes {[o.shape for o in outputs]}",
         )
     return [g.astype(o.dtype) if o.dtype.is_inexact else None for g, o in zip(given, outputs, strict=True)]  # type: ignore[attr-defined]
 
@@ -312,7 +318,9 @@ def _positions(where: str, grad_position: Any) -> int | tuple[int, ...] | None:
     items = grad_position if isinstance(grad_position, (tuple, list)) else (grad_position,)
     for p in items:
         if not isinstance(p, int) or isinstance(p, bool):
-            raise ArgumentTypeError(where, "grad_position", got=repr(grad_position), takes="an int, a tuple of ints or None")
+            raise ArgumentTypeError(
+                where, "grad_position", got=repr(grad_position), takes="an int, a tuple of ints or None"
+            )
     return tuple(items) if isinstance(grad_position, (tuple, list)) else grad_position
 
 

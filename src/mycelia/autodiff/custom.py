@@ -41,7 +41,9 @@ def custom_vjp(fn: Callable[..., Any], bprop: Callable[..., Any], name: str, arg
         douts = [zeros_like(o) if ct is None else ct for ct, o in zip(cts, outs, strict=True)]
         snapshots = iter(inputs)
         given = tree.map_leaves(lambda x: next(snapshots) if isinstance(x, Tensor) else x, args)
-        return _gradients(bprop, name, given, _rebuilt(treedef, leaves, made), _rebuilt(treedef, leaves, douts), tensors)
+        return _gradients(
+            bprop, name, given, _rebuilt(treedef, leaves, made), _rebuilt(treedef, leaves, douts), tensors
+        )
 
     node = TapeNode(None, inputs, {}, tuple(o._value for o in outs), pullback)
     return _rebuilt(treedef, leaves, [tracked(o._value, node, i) for i, o in enumerate(outs)])
@@ -72,7 +74,10 @@ def _gradients(
         for x, g in zip(inner, given, strict=True):
             if isinstance(g, Tensor) and g.shape != x.shape:
                 raise ArgumentValueError(
-                    f"{name}.bprop", "return value", got=f"a gradient of shape {g.shape}", takes=f"the input's shape {x.shape}"
+                    f"{name}.bprop",
+                    "return value",
+                    got=f"a gradient of shape {g.shape}",
+                    takes=f"the input's shape {x.shape}",
                 )
             result.append(g if isinstance(g, Tensor) else None)
     return result

@@ -113,5 +113,3 @@ def _vjp_primitive(op: Primitive) -> Primitive:
         return tuple(found[i].conj() if np.iscomplexobj(found[i]) else found[i] for i in wanted)
 
     return Primitive(name, infer=infer, lower=lower, multi=True, derived_vjp=True)
-
-

@@ -37,7 +37,9 @@ class _Step:
     node: Node
 
 
-def linearize(graph: Graph, args: Sequence[Tensor], active: Sequence[bool]) -> tuple[list[Tensor], list[bool], Pullback]:
+def linearize(
+    graph: Graph, args: Sequence[Tensor], active: Sequence[bool]
+) -> tuple[list[Tensor], list[bool], Pullback]:
     """Stage ``graph`` on ``args`` and return its outputs, which of them depend on active arguments, and
     the pullback from output cotangents to argument cotangents (None for zero)."""
     env: dict[Value, Tensor] = dict(zip(graph.params, args, strict=True))

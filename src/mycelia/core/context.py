@@ -43,7 +43,9 @@ def is_graph_mode() -> bool:
 def _checked(name: str, value: Any) -> Any:
     if name == "mode":
         if value not in (GRAPH_MODE, PYNATIVE_MODE) or isinstance(value, bool):
-            raise ArgumentValueError("set_context", "mode", got=repr(value), takes="GRAPH_MODE (0) or PYNATIVE_MODE (1)")
+            raise ArgumentValueError(
+                "set_context", "mode", got=repr(value), takes="GRAPH_MODE (0) or PYNATIVE_MODE (1)"
+            )
         return int(value)
     if name == "device_target":
         return check_device("set_context", "device_target", value)

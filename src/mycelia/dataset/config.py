@@ -271,13 +271,17 @@ def load(file: str) -> None:
             raise FileFormatError("load", message=f"{os.fspath(file)!r} is not JSON: {error}") from None
     if not isinstance(values, dict):
         raise FileFormatError("load", message=f"{os.fspath(file)!r} holds a {type(values).__name__}, not a JSON object")
-    setters = {
-        "seed": set_seed, "numParallelWorkers": set_num_parallel_workers, "prefetchSize": set_prefetch_size,
-        "workerConnectorSize": set_prefetch_size, "opConnectorSize": set_prefetch_size,
-    }  # fmt: skip
-    for name, value in values.items():
-        if name in setters:
-            setters[name](value)
+    known = {
+        "seed": (set_seed, 0, 2**32 - 1),
+        "numParallelWorkers": (set_num_parallel_workers, 1, arguments.INT32_MAX),
+        "prefetchSize": (set_prefetch_size, 1, arguments.INT32_MAX),
+    }
+    present = [(*known[name], name, value) for name, value in values.items() if name in known]
+    checked = [
+        (setter, arguments.integer("load", name, value, low, high)) for setter, low, high, name, value in present
+    ]
+    for setter, value in checked:
+        setter(value)
 
 
 def _hint(name: str, kind: type, text: str) -> tuple[Any, Any]:

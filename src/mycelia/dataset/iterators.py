@@ -131,6 +131,7 @@ class _DatasetIterator:
         if number == 0 or number < -1:
             raise ArgumentValueError(where, "num_epochs", got=str(number), takes="-1 or a positive int")
         self._dataset, self._epochs, self._begun = dataset, number, 0
+        self._over = ""
         self._numpy = arguments.boolean(where, "output_numpy", output_numpy)
         arguments.boolean(where, "do_copy", do_copy)
         self._session = _Session(Run(dataset))
@@ -148,21 +149,20 @@ class _DatasetIterator:
         except StopIteration:
             session.end_pass()
             if self._begun == self._epochs:
-                self._finalizer()
+                self._end(f"has given its {self._epochs} epoch(s)")
             raise
         except BaseException:
-            self._finalizer()
+            self._end("has ended with an error")
             raise
         return row
 
     def _start_epoch(self) -> None:
-        if not self._finalizer.alive:
+        if self._over:
             raise StateError(
                 self._method,
-                message=f"the iterator has given its {self._epochs} epoch(s)" if self._begun == self._epochs
-                else "the iterator has been stopped",
+                message=f"the iterator {self._over}",
                 hint="make a new iterator, or make it with more num_epochs (-1 for any number)",
-            )  # fmt: skip
+            )
         session, dataset = self._session, self._dataset
         run = session.run
         run.start_epoch()
@@ -183,10 +183,13 @@ class _DatasetIterator:
         """Names of the columns, in order."""
         return self._dataset.get_col_names()
 
+    def _end(self, how: str) -> None:
+        self._over = how
+        self._finalizer()
+
     def stop(self) -> None:
         """End the iterator, and the threads and processes behind it."""
-        self._begun = self._begun if self._begun != self._epochs else -2
-        self._finalizer()
+        self._end(self._over or "has been stopped")
 
     def release(self) -> None:
         """As :meth:`stop`."""

@@ -66,7 +66,7 @@ class MnistDataset(ArraysDataset):
     Args:
         dataset_dir: directory with ``train-images-idx3-ubyte``, ``train-labels-idx1-ubyte``,
             ``t10k-images-idx3-ubyte`` and ``t10k-labels-idx1-ubyte``, each plain or with ``.gz``.
-        usage: ``"train"``, ``"test"`` or ``"all"``; all by default, the test rows first.
+        usage: ``"train"``, ``"test"`` or ``"all"``; by default all that are there, the test rows first.
         num_samples: how many rows at most.
         num_parallel_workers: accepted and not needed; the files are read once, into memory.
         shuffle: whether to shuffle; the default is True.
@@ -109,10 +109,15 @@ class MnistDataset(ArraysDataset):
             arguments.choice(where, "usage", usage, ("train", "test", "all"))
         self.usage = usage or "all"
         parts = [prefix for name, prefix in self._parts.items() if self.usage in (name, "all")]
+        if self.usage == "all":  # a directory may hold one of the two parts only
+            parts = [p for p in parts if self._has(f"{p}-images-idx3-ubyte")] or parts
         self._files = [
             (self._find(f"{p}-images-idx3-ubyte"), self._find(f"{p}-labels-idx1-ubyte")) for p in parts
         ]  # fmt: skip
         self._data: list[np.ndarray] | None = None
+
+    def _has(self, name: str) -> bool:
+        return any(os.path.isfile(os.path.join(self.dataset_dir, n)) for n in (name, name + ".gz"))
 
     def _find(self, name: str) -> str:
         for candidate in (name, name + ".gz"):

@@ -458,10 +458,8 @@ class Dataset:
     def get_dataset_size(self) -> int:
         """The number of rows (batches, after ``batch``) of one pass.
 
-        Where it cannot be told in advance (a generator, a filter), one pass is made to count it, once.
-
-        Raises:
-            StateError: counting would use up a generator that can be read only once.
+        Where it cannot be told in advance (a generator, a filter), one pass is made to count it, once; of
+        rows without end, that does not return.
         """
         size = self._size()
         if size is not None:

@@ -21,6 +21,8 @@ from mycelia.dataset.rows import BadValue, Row
 from mycelia.dataset.run import Plan, Run
 from mycelia.dataset.workers import ProcessPool, ThreadPool, attempt, in_order
 
+_HEAP_TYPE = 1 << 9
+
 
 class MappableDataset(Dataset):
     """A source whose rows are numbered, so that a sampler can choose among them."""
@@ -39,7 +41,7 @@ class MappableDataset(Dataset):
         where = type(self).__name__
         no_more(where, "cache", cache)
         self.sampler = samplers.choose_sampler(where, num_samples, num_shards, shard_id, shuffle, sampler)
-        self._check_sampler(where)
+        self._check_sampler(where, self.sampler)
 
     _has_classes: ClassVar[bool] = False
 
@@ -48,8 +50,7 @@ class MappableDataset(Dataset):
         """Whether the sampler chooses the rows."""
         return True
 
-    def _check_sampler(self, where: str) -> None:
-        sampler: samplers.BuiltinSampler | None = self.sampler
+    def _check_sampler(self, where: str, sampler: samplers.BuiltinSampler | None) -> None:
         while sampler is not None:
             if isinstance(sampler, samplers.PKSampler) and not self._has_classes:
                 raise ArgumentValueError(
@@ -87,8 +88,7 @@ class MappableDataset(Dataset):
         Raises:
             ArgumentTypeError: neither a sampler nor an iterable of row numbers.
         """
-        self.sampler = _over(samplers.as_sampler("add_sampler", new_sampler), self.sampler)
-        self._check_sampler("add_sampler")
+        self._set_sampler("add_sampler", _over(samplers.as_sampler("add_sampler", new_sampler), self.sampler))
 
     def use_sampler(self, new_sampler: Any) -> None:
         """Replace the sampler; None goes back to the rows in order.
@@ -97,8 +97,11 @@ class MappableDataset(Dataset):
             ArgumentTypeError: neither a sampler nor an iterable of row numbers.
         """
         wanted = samplers.SequentialSampler() if new_sampler is None else new_sampler
-        self.sampler = samplers.as_sampler("use_sampler", wanted)
-        self._check_sampler("use_sampler")
+        self._set_sampler("use_sampler", samplers.as_sampler("use_sampler", wanted))
+
+    def _set_sampler(self, where: str, sampler: samplers.BuiltinSampler) -> None:
+        self._check_sampler(where, sampler)
+        self.sampler, self._count, self._first = sampler, None, None
 
 
 def _over(upper: samplers.BuiltinSampler, lower: samplers.BuiltinSampler) -> samplers.BuiltinSampler:
@@ -481,9 +484,12 @@ class GeneratorDataset(MappableDataset):
         return self._began and not callable(self.source) and iter(self.source) is self.source
 
     def _start(self) -> Iterator[Any]:
-        """An iterator at the first row. A generator object is kept, so that it can be read again."""
+        """An iterator at the first row.
+
+        What a generator or another of Python's own iterators gives is kept, so that it can be read again.
+        """
         source = self.source
-        if isinstance(source, (types.GeneratorType, builtins.zip, builtins.map, builtins.filter)):
+        if not _is_users_class(source) and hasattr(source, "__next__"):
             if self._played is None:
                 self._played = iter(source)
             given, self._played = itertools.tee(self._played)
@@ -494,6 +500,11 @@ class GeneratorDataset(MappableDataset):
                 raise BadValue(f"is a function that returned {made!r}; it should return an iterator")
             return iter(made) if not hasattr(made, "__next__") else made
         return iter(source) if hasattr(source, "__iter__") else source
+
+
+def _is_users_class(value: Any) -> bool:
+    """Whether the class of ``value`` is written in Python; its ``__iter__`` may then start anew."""
+    return bool(type(value).__flags__ & _HEAP_TYPE) and not isinstance(value, types.GeneratorType)
 
 
 def _is_random_access(source: Any) -> bool:

@@ -5,6 +5,9 @@ A *task* has ``run(key, sample, value, isolated)``, which gives a result or rais
 chunks; a chunk grows until running it takes a few milliseconds, so that cheap samples do not drown in
 messages and expensive ones are spread evenly. A bounded number of chunks is under way, and results come
 back in the order of the samples whatever the chunks and workers were.
+
+Processes are our own rather than ``grain``'s: those run the main script again, which asks every script for
+a guard, and stride over indices by worker, which generators and filters do not allow.
 """
 
 from __future__ import annotations

@@ -243,14 +243,14 @@ def variable_label(name: str) -> str:
 class Branch:
     """One ``if`` on a tensor, between its test and its end. Rewritten code drives it::
 
-        b = branch(test, line, names, weak)
-        if b.staged: b.begin(locals())
-        if b.then:
-            ...body...
-            if b.staged: x, y = b.switch(locals())
-        if b.other:
-            ...else...
-            if b.staged: x, y = b.join(locals())
+    b = branch(test, line, names, weak)
+    if b.staged: b.begin(locals())
+    if b.then:
+        ...body...
+        if b.staged: x, y = b.switch(locals())
+    if b.other:
+        ...else...
+        if b.staged: x, y = b.join(locals())
     """
 
     __slots__ = ("_before", "_closed", "_kept", "_line", "_names", "_predicate", "_region", "_weak", "_where")

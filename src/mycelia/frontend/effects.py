@@ -36,7 +36,9 @@ def _call_back(callback: Callable[..., None], *arrays: Any) -> tuple[Any, ...]:
     return ()
 
 
-def _lower_print(*arrays: Any, pieces: tuple[str | None, ...], separator: str, end: str, stream: str) -> tuple[Any, ...]:
+def _lower_print(
+    *arrays: Any, pieces: tuple[str | None, ...], separator: str, end: str, stream: str
+) -> tuple[Any, ...]:
     def write(*values: Any) -> None:
         given = iter(values)
         words = [str(wrap(np.asarray(next(given)))) if p is HOLE else p for p in pieces]

@@ -288,8 +288,6 @@ def jit(
     return Jit(function)
 
 
-
-
 def _call_compiled(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run any callable compiled, keeping its executables with the object it belongs to."""
     owner, key = _place(fn)

@@ -433,9 +433,7 @@ def _unchanged(before: Any, now: Frozen) -> bool:
     )
 
 
-def loop(
-    line: int, names: tuple[str, ...] = (), weak: tuple[str, ...] = (), targets: tuple[str, ...] = ()
-) -> Loop:
+def loop(line: int, names: tuple[str, ...] = (), weak: tuple[str, ...] = (), targets: tuple[str, ...] = ()) -> Loop:
     """A ``while`` or ``for`` at ``line`` that changes ``names``."""
     return Loop(line, names, weak, targets)
 

@@ -250,6 +250,8 @@ class FunctionRewriter:
                     self._moved -= 1
                     return code
             code += self.statement(s)
+            if isinstance(s, (ast.Return, ast.Break, ast.Continue, ast.Raise)):
+                return code
             if kinds & (_FLAGGED if not self._inside else frozenset(_CODES)):
                 code += self._leave(kinds, s)
                 if rest:
@@ -433,9 +435,7 @@ class FunctionRewriter:
         if self._catchers:
             native = ast.Compare(method(FRAME, "mark"), [ast.Eq()], [name(self._catchers[-1].mark)])
         error = self.fresh("e")
-        staged = runtime(
-            "stage_raise", name(error), s.cause or ast.Constant(None), ast.Constant(bool(self._catchers))
-        )
+        staged = runtime("stage_raise", name(error), s.cause or ast.Constant(None), ast.Constant(bool(self._catchers)))
         real = ast.copy_location(ast.Raise(name(error), s.cause), s)
         code: Code = [
             ast.Assign([store(error)], s.exc),
@@ -455,14 +455,12 @@ class FunctionRewriter:
         body = self._loop_body(w, s.body, kinds)
         both = [*names, *weak]
         restore = self._at(self._when_staged(w, assign(both, attribute(w, "state"))), s)
-        loop = ast.While(
-            method(w, "test", self._loop_test(s, kinds), runtime("locals")), [restore, *body], []
-        )
+        loop = ast.While(method(w, "test", self._loop_test(s, kinds), runtime("locals")), [restore, *body], [])
         loop.orelse = [
             self._at(self._when_staged(w, assign(both, attribute(w, "state"))), s), *self._loop_else(s, kinds)
         ]  # fmt: skip
         made = runtime("loop", ast.Constant(s.lineno), self._named(names), self._named(weak))
-        return self._placed([ast.Assign([store(w)], made), loop, *self._loop_end(kinds)], s)
+        return self._placed([ast.Assign([store(w)], made), loop, *self._loop_end(s, kinds)], s)
 
     def _loop_test(self, s: ast.While, kinds: frozenset[str]) -> ast.expr:
         if not kinds - {"continue"}:
@@ -495,10 +493,11 @@ class FunctionRewriter:
             return self._guarded(s.orelse, s.orelse[0])
         return self.block(s.orelse)
 
-    def _loop_end(self, kinds: frozenset[str]) -> Code:
+    @staticmethod
+    def _loop_end(s: ast.While | ast.For, kinds: frozenset[str]) -> Code:
         if not kinds - {"continue"}:
             return []
-        last = ast.Constant("return" not in kinds)
+        last = ast.Constant(not (kinds | flagged(s.orelse, True)) & {"return"})
         return [ast.Assign([store(JUMP)], runtime("clear", name(JUMP), ast.Constant(_CODES["break"]), last))]
 
     def _on_For(self, s: ast.For) -> Code:
@@ -531,7 +530,7 @@ class FunctionRewriter:
         ]  # fmt: skip
         targets = self._named([n for n in both if n in bound])
         made = runtime("loop", ast.Constant(s.lineno), self._named(names), self._named(weak), targets)
-        return self._placed([ast.Assign([store(w)], made), loop, *self._loop_end(kinds)], s)
+        return self._placed([ast.Assign([store(w)], made), loop, *self._loop_end(s, kinds)], s)
 
     # -- other compound statements ---------------------------------------------------------------------
 
@@ -687,4 +686,3 @@ class FunctionRewriter:
                 call = runtime("touch_cell", label, thunk(ast.copy_location(name(shared), s)))
             code.append(ast.Expr(call))
         return self._placed(code, s)
-

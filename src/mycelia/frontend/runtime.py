@@ -91,4 +91,3 @@ def stage_raise(error: Any, cause: Any = None, caught_here: bool = False) -> Non
 def visible(names: dict[str, Any]) -> dict[str, Any]:
     """What ``locals()`` of the function as the user wrote it would give."""
     return {n: v for n, v in names.items() if not n.startswith("_ms_") and n != "_ms" and type(v) is not Undefined}
-

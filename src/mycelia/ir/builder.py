@@ -175,9 +175,7 @@ class Builder:
         return self._known[value]
 
 
-def inline(
-    graph: Graph, args: list[Value], add: Callable[[Node, tuple[Value, ...]], tuple[Value, ...]]
-) -> list[Value]:
+def inline(graph: Graph, args: list[Value], add: Callable[[Node, tuple[Value, ...]], tuple[Value, ...]]) -> list[Value]:
     """Copy ``graph``'s nodes with ``add`` (which makes a node for given inputs), parameters bound to ``args``."""
     env: dict[Value, Value] = dict(zip(graph.params, args, strict=True))
     for node in graph.nodes:

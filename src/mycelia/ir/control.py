@@ -37,7 +37,9 @@ from mycelia.ir.types import TensorType
 
 def _check_inputs(where: str, graph: Graph, types: tuple[TensorType, ...], what: str) -> None:
     if graph.input_types != types:
-        raise GraphTypeError(where, message=f"the {what} takes {_names(graph.input_types)} and is given {_names(types)}")
+        raise GraphTypeError(
+            where, message=f"the {what} takes {_names(graph.input_types)} and is given {_names(types)}"
+        )
 
 
 def _names(types: tuple[TensorType, ...]) -> str:

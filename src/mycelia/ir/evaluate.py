@@ -13,9 +13,7 @@ from typing import Any
 from mycelia.ir.graph import Graph, Value
 
 
-def evaluate(
-    graph: Graph, args: Sequence[Any], lowerings: Mapping[str, Callable[..., Any]] | None = None
-) -> list[Any]:
+def evaluate(graph: Graph, args: Sequence[Any], lowerings: Mapping[str, Callable[..., Any]] | None = None) -> list[Any]:
     """The outputs of ``graph`` for arrays ``args``, one for each parameter.
 
     Raises:

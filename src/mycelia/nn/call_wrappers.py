@@ -37,7 +37,12 @@ class Special:
 
     def observed(self) -> Any:
         """A comparable description."""
-        return (self.dtype, self.result_dtype, self.recompute, tuple((k, tuple(id(h[0]) for h in v)) for k, v in self.hooks.items()))
+        return (
+            self.dtype,
+            self.result_dtype,
+            self.recompute,
+            tuple((k, tuple(id(h[0]) for h in v)) for k, v in self.hooks.items()),
+        )
 
 
 def call(cell: Cell, special: Special | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -85,7 +90,9 @@ def _run(cell: Cell, special: Special, args: tuple[Any, ...], kwargs: dict[str, 
 
 def _converted(nest: Any, dtype: DType) -> Any:
     return tree.map_leaves(
-        lambda x: cast(x, dtype) if isinstance(x, Tensor) and x.dtype.is_floating and not isinstance(x, Parameter) else x,
+        lambda x: (
+            cast(x, dtype) if isinstance(x, Tensor) and x.dtype.is_floating and not isinstance(x, Parameter) else x
+        ),
         nest,
     )
 

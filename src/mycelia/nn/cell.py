@@ -143,7 +143,10 @@ class Cell:
             return self._run(args, kwargs)
         if kwargs:
             raise ArgumentValueError(
-                type(self).__name__, "kwargs", got=", ".join(kwargs), takes="positional inputs only, as the Cell has a bprop"
+                type(self).__name__,
+                "kwargs",
+                got=", ".join(kwargs),
+                takes="positional inputs only, as the Cell has a bprop",
             )
         return custom_vjp(self.construct, self.bprop, type(self).__name__, args)
 
@@ -215,7 +218,9 @@ class Cell:
             )  # fmt: skip
         import difflib
 
-        close = difflib.get_close_matches(name, [k for k in self.__dict__ if not k.startswith("_")] + dir(type(self)), 1)
+        close = difflib.get_close_matches(
+            name, [k for k in self.__dict__ if not k.startswith("_")] + dir(type(self)), 1
+        )
         raise AttributeMissingError(
             type(self).__name__, message=f"there is no attribute '{name}'",
             hint=f"did you mean '{close[0]}'?" if close else None,
@@ -235,16 +240,22 @@ class Cell:
             MissingKeyError: the name is taken.
         """
         if not isinstance(child_name, str) or not child_name:
-            raise ArgumentTypeError("insert_child_to_cell", "child_name", got=repr(child_name), takes="a non-empty string")
+            raise ArgumentTypeError(
+                "insert_child_to_cell", "child_name", got=repr(child_name), takes="a non-empty string"
+            )
         if child_name in self._cells or (child_name in self.__dict__ and child_name not in self._cells):
-            raise MissingKeyError("insert_child_to_cell", "child_name", got=f"'{child_name}'", takes="a name not in use")
+            raise MissingKeyError(
+                "insert_child_to_cell", "child_name", got=f"'{child_name}'", takes="a name not in use"
+            )
         if not isinstance(child_cell, Cell):
             raise ArgumentTypeError("insert_child_to_cell", "child_cell", got=type(child_cell).__name__, takes="a Cell")
         self._cells[child_name] = child_cell
         self.__dict__[child_name] = child_cell
         bump_epoch()
 
-    def insert_param_to_cell(self, param_name: str, param: Parameter | None, check_name_contain_dot: bool = True) -> None:
+    def insert_param_to_cell(
+        self, param_name: str, param: Parameter | None, check_name_contain_dot: bool = True
+    ) -> None:
         """Add a Parameter under a name; an unnamed one is named so.
 
         Raises:
@@ -315,7 +326,9 @@ class Cell:
         names: set[str] = set()
         for path, param in self.parameters_and_names():
             if param.name in names:
-                raise ArgumentValueError("check_names", message=f"two parameters are named '{param.name}' (one is {path})")
+                raise ArgumentValueError(
+                    "check_names", message=f"two parameters are named '{param.name}' (one is {path})"
+                )
             names.add(param.name)
 
     @property
@@ -367,7 +380,9 @@ class Cell:
         for name in target.split(".") if target else []:
             child = cell._cells.get(name)
             if child is None:
-                raise AttributeMissingError(type(self).__name__, message=f"there is no Cell at '{target}' (missing '{name}')")
+                raise AttributeMissingError(
+                    type(self).__name__, message=f"there is no Cell at '{target}' (missing '{name}')"
+                )
             cell = child
         return cell
 
@@ -415,7 +430,9 @@ class Cell:
 
     def get_flags(self) -> dict[str, Any]:
         """The attributes that are plain values."""
-        return {k: v for k, v in self.__dict__.items() if not k.startswith("_") and isinstance(v, (bool, int, float, str))}
+        return {
+            k: v for k, v in self.__dict__.items() if not k.startswith("_") and isinstance(v, (bool, int, float, str))
+        }
 
     def to_float(self: C, dst_type: Any) -> C:
         """Compute in another floating dtype: inputs and parameters are converted as they enter ``construct``.

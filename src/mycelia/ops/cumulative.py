@@ -420,4 +420,4 @@ def _as_block(part: Tensor, like: Tensor, axis: int) -> Tensor:
 
 
 _diff.__name__ = _diff.__qualname__ = "diff"
-diff = operator(methods=True)(renaming(_diff, dim="axis", input="x"))
+diff = operator(methods=True, aliases=("diff_ext",))(renaming(_diff, dim="axis", input="x"))

@@ -64,7 +64,9 @@ def check_dtypes(where: str, types: Sequence[TensorType], allowed: Sequence[DTyp
     for i, t in enumerate(types[1:], 1):
         if t.dtype is not types[0].dtype:
             name = names[i] if i < len(names) else f"input {i}"
-            raise DTypeError(where, name, got=f"dtype {t.dtype}", takes=f"the dtype of the first input, {types[0].dtype}")
+            raise DTypeError(
+                where, name, got=f"dtype {t.dtype}", takes=f"the dtype of the first input, {types[0].dtype}"
+            )
 
 
 def _names(allowed: Sequence[DType]) -> str:

@@ -179,9 +179,9 @@ def _infer_truncated(key: TensorType, *, shape: tuple[int, ...], dtype: DType, l
 
 def _lower_truncated(key: Any, *, shape: tuple[int, ...], dtype: DType, low: float, high: float) -> Any:
     wide = np.dtype(np.float64) if dtype is dt.float64 else np.dtype(np.float32)
-    least, most = (np.asarray(erf(bound / sqrt(2.0)), wide) for bound in (low, high))
+    least, most = erf(low / sqrt(2.0)), erf(high / sqrt(2.0))
     share = least + (most - least) * uniform_floats(key, shape, wide)
-    return jnp.clip(np.asarray(sqrt(2.0), wide) * lax.erf_inv(share), low, high).astype(dtype.np)
+    return jnp.clip(sqrt(2.0) * lax.erf_inv(share), low, high).astype(dtype.np)
 
 
 #: Standard normal numbers between two bounds.

@@ -28,6 +28,7 @@ from mycelia.ops.registry import attach, operator
 from mycelia.ops.shape import filled, reshaped
 from mycelia.ops.slicing import narrowed
 from mycelia.tensor import Tensor
+from mycelia.tensor.dispatch import constant
 
 _A = np.arange(6.0).reshape(2, 3)
 _B = -np.arange(12.0).reshape(4, 3)
@@ -274,6 +275,27 @@ def block_diag(*inputs: Any) -> Tensor:
         rows.append(pad_zeros(b, ((0, 0), (left, width - left - b.shape[1]))))
         left += b.shape[1]
     return _concat(rows, 0)
+
+
+@operator()
+def tuple_to_array(input_x: Any) -> Tensor:
+    """A vector of Python numbers: int32 if all are ints, else float32.
+
+    Args:
+        input_x: a tuple of numbers.
+
+    Raises:
+        ArgumentTypeError: not a tuple or list of numbers.
+
+    >>> import mycelia as ms
+    >>> print(ms.ops.tuple_to_array((1, 2, 3)))
+    [1 2 3]
+    """
+    numbers = isinstance(input_x, (tuple, list)) and all([isinstance(v, (int, float)) for v in input_x])
+    if not numbers:
+        raise ArgumentTypeError("tuple_to_array", "input_x", got=repr(input_x), takes="a tuple of numbers")
+    whole = all([isinstance(v, int) for v in input_x])
+    return constant(np.array(input_x, np.int32 if whole else np.float32))
 
 
 # taking apart

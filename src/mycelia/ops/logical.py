@@ -258,5 +258,3 @@ def is_tensor(obj: Any) -> bool:
     False
     """
     return isinstance(obj, Tensor)
-
-

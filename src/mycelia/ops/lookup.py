@@ -16,11 +16,12 @@ from mycelia.core.errors import ArgumentValueError, DTypeError, OutOfRangeError,
 from mycelia.ir.primitive import Primitive
 from mycelia.ir.types import TensorType
 from mycelia.ops.declare import Bad, Sample, check_dtypes
-from mycelia.ops.indexing import add_at_p, as_index, check_integers, check_range, taken
-from mycelia.ops.operands import as_axis, as_int, as_tensor, cast
+from mycelia.ops.indexing import add_at_p, as_index, check_integers, check_range, gather_elements, limit_index_p, taken
+from mycelia.ops.joining import stack
+from mycelia.ops.operands import as_axis, as_int, as_tensor, broadcast_shapes, cast
 from mycelia.ops.outputs import one
-from mycelia.ops.registry import operator
-from mycelia.ops.shape import filled, reshaped
+from mycelia.ops.registry import attach, operator
+from mycelia.ops.shape import broadcast_tensors, broadcast_to, filled, reshaped
 from mycelia.tensor import Tensor
 from mycelia.tensor.dispatch import constant, scalar, set_value
 
@@ -204,3 +205,32 @@ def embedding(
     if max_norm is not None:
         _shrink_rows(table, ids, float(max_norm), norm_type)
     return one(embedding_p, ids, table, padding_idx=padding_idx, by_frequency=bool(scale_grad_by_freq))
+
+
+def _choose(self: Tensor, choices: Any, mode: str = "clip") -> Tensor:
+    """For each index the element at its place in the choice of that number; all broadcast together.
+
+    Indices outside are clipped (``mode="clip"``), taken modulo their number (``"wrap"``) or refused (``"raise"``).
+    """
+    if isinstance(choices, Tensor):
+        table: Tensor = choices
+    else:
+        table = stack(
+            broadcast_tensors(*[as_tensor(c, "Tensor.choose", f"choices[{i}]") for i, c in enumerate(choices)])
+        )
+    index = as_index(self, "Tensor.choose", "self")
+    if mode not in ("clip", "wrap", "raise"):
+        raise ArgumentValueError("Tensor.choose", "mode", got=repr(mode), takes='"clip", "wrap" or "raise"')
+    if mode == "raise":
+        check_range(index, table.shape[0], "Tensor.choose", "self")
+    else:
+        index = one(limit_index_p, index, length=table.shape[0], mode=mode)
+    shape = broadcast_shapes("Tensor.choose", (index.shape, table.shape[1:]), ("self", "choices"))
+    table = broadcast_to(
+        reshaped(table, (table.shape[0], *(1,) * (len(shape) - table.ndim + 1), *table.shape[1:])),
+        (table.shape[0], *shape),
+    )
+    return reshaped(gather_elements(table, 0, reshaped(broadcast_to(index, shape), (1, *shape))), shape)
+
+
+attach("choose", _choose)

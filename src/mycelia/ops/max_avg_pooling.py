@@ -289,5 +289,3 @@ def pool_by_mode(
     run = max_pooling if kind == "max" else avg_pooling
     y = run(where, 2, image, kernel_size, strides, pad_mode)
     return transpose(y, (0, 2, 3, 1)) if last else y
-
-

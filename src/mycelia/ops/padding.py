@@ -260,3 +260,27 @@ def padding(x: Any, pad_dim_size: int = 8) -> Tensor:
     if not isinstance(pad_dim_size, int) or isinstance(pad_dim_size, bool) or pad_dim_size < 1:
         raise ArgumentValueError("padding", "pad_dim_size", got=repr(pad_dim_size), takes="an int of at least 1")
     return pad_zeros(t, ((0, 0),) * (t.ndim - 1) + ((0, pad_dim_size - 1),))
+
+
+@operator()
+def mirror_pad(input_x: Any, paddings: Any, mode: str) -> Tensor:
+    """Put mirror images around a tensor.
+
+    Args:
+        input_x: a tensor.
+        paddings: one pair (before, after) for each axis, first axis first; a tensor or nested lists.
+        mode: ``"REFLECT"`` leaves the border itself out, ``"SYMMETRIC"`` repeats it.
+
+    Raises:
+        ArgumentValueError: another mode, or not one pair for each axis.
+        ShapeError: more is taken from an axis than it has.
+
+    >>> import mycelia as ms
+    >>> print(ms.ops.mirror_pad(ms.Tensor([1, 2, 3]), [[1, 1]], "REFLECT"))
+    [2 1 2 3 2]
+    """
+    x = as_tensor(input_x, "mirror_pad", "input_x")
+    if mode not in ("REFLECT", "SYMMETRIC"):
+        raise ArgumentValueError("mirror_pad", "mode", got=repr(mode), takes='"REFLECT" or "SYMMETRIC"')
+    rows = paddings.tolist() if isinstance(paddings, (Tensor, np.ndarray)) else paddings
+    return padded(x, _old_pairs(tuple(rows), x.ndim), mode.lower(), None, "mirror_pad")

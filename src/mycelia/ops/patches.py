@@ -21,7 +21,7 @@ from mycelia.ops.declare import Bad, Sample, check_dtypes
 from mycelia.ops.operands import as_int, as_shape, as_tensor
 from mycelia.ops.outputs import one
 from mycelia.ops.padding import pad_zeros
-from mycelia.ops.registry import attach, operator
+from mycelia.ops.registry import operator
 from mycelia.ops.shape import permuted, reshaped
 from mycelia.tensor import Tensor
 
@@ -198,19 +198,30 @@ def fold(
     return one(col2im_p, x, size=size, **_options("fold", kernel_size, dilation, padding, stride))
 
 
-def _col2im_method(
-    self: Tensor, output_size: Any, kernel_size: Any, dilation: Any, padding_value: Any, stride: Any
-) -> Tensor:
-    """Columns of shape (N, C, kernel size, number of windows) added back to images of ``output_size``."""
-    if self.ndim != 4:
-        raise ShapeError(
-            "Tensor.col2im", "self", got=f"shape {self.shape}", takes="(N, C, kernel size, number of windows)"
-        )
-    n, c, area, count = self.shape
-    return fold(reshaped(self, (n, c * area, count)), output_size, kernel_size, dilation, padding_value, stride)
+@operator(methods=True)
+def col2im(input_x: Any, output_size: Any, kernel_size: Any, dilation: Any, padding_value: Any, stride: Any) -> Tensor:
+    """Add columns back to images where their windows were; :func:`fold` with an axis for the kernel.
 
+    Args:
+        input_x: columns of shape (N, C, kernel height * kernel width, number of windows).
+        output_size: height and width of the images.
+        kernel_size: height and width of a window.
+        dilation: distance between the elements of a window.
+        padding_value: how much of the border of the images was padding.
+        stride: distance between windows.
 
-attach("col2im", _col2im_method)
+    Raises:
+        ShapeError: the columns do not fit the sizes.
+
+    >>> import mycelia as ms
+    >>> ms.ops.col2im(ms.ops.ones((1, 1, 4, 4)), (3, 3), [2, 2], [1, 1], [0, 0], [1, 1]).shape
+    (1, 1, 3, 3)
+    """
+    x = as_tensor(input_x, "col2im", "input_x")
+    if x.ndim != 4:
+        raise ShapeError("col2im", "input_x", got=f"shape {x.shape}", takes="(N, C, kernel size, number of windows)")
+    n, c, area, count = x.shape
+    return fold(reshaped(x, (n, c * area, count)), output_size, kernel_size, dilation, padding_value, stride)
 
 
 # blocks

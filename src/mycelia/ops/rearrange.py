@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import jax.numpy as jnp
@@ -341,3 +342,15 @@ def repeat_elements(x: Any, rep: int, axis: int = 0) -> Tensor:
     if t.ndim == 0:
         raise ShapeError("repeat_elements", "x", got="a zero-dimensional tensor", takes="at least one axis")
     return _repeated(t, rep, as_axis(axis, t.ndim, "repeat_elements"))
+
+
+def _resize(self: Tensor, *new_shape: Any) -> Tensor:
+    """The first elements in row-major order under a new shape, zeros where there are too few."""
+    from mycelia.ops.padding import pad_zeros
+
+    shape = as_shape(varargs(new_shape), "Tensor.resize", "new_shape")
+    missing = prod(shape) - self.size
+    return reshaped(pad_zeros(reshaped(self, (self.size,)), ((0, missing),)), shape)
+
+
+attach("resize", _resize)

@@ -79,7 +79,6 @@ threshold_p = activation(
 )  # fmt: skip
 
 
-
 def _prelu_slope_gradient(ct: Any, x: Any) -> Any:
     from mycelia.ops.selection import where
 

@@ -14,11 +14,12 @@ import numpy as np
 
 from mycelia.core import dtypes as dt
 from mycelia.core.dtypes import DType, as_dtype
+from mycelia.core.errors import ShapeError
 from mycelia.ir.primitive import Primitive
 from mycelia.ir.types import TensorType
-from mycelia.ops.declare import Bad, Sample, check_dtypes, conj
+from mycelia.ops.declare import Bad, Sample, check_dtypes, conj, sum_to
 from mycelia.ops.keywords import renaming
-from mycelia.ops.operands import as_axes, as_tensor, cast
+from mycelia.ops.operands import as_axes, as_shape, as_tensor, broadcast_shapes, cast, varargs
 from mycelia.ops.outputs import one
 from mycelia.ops.registry import attach, operator
 from mycelia.ops.shape import broadcast_to_p, filled, permuted, reshaped
@@ -413,6 +414,25 @@ def nansum(input: Any, axis: Any = None, keepdims: bool = False, *, dtype: DType
 
 
 attach("nansum", renaming(nansum, dim="axis", keepdim="keepdims"))
+
+
+def _sum_to_size(self: Tensor, *size: Any) -> Tensor:
+    """Sum over axes until the tensor has a shape that it is the broadcast of.
+
+    Raises:
+        ShapeError: it is not.
+    """
+    shape = as_shape(varargs(size), "Tensor.sum_to_size", "size")
+    fits = (
+        len(shape) <= self.ndim
+        and broadcast_shapes("Tensor.sum_to_size", (self.shape, shape), ("self", "size")) == self.shape
+    )
+    if not fits:
+        raise ShapeError("Tensor.sum_to_size", "size", got=str(shape), takes=f"a shape that broadcasts to {self.shape}")
+    return sum_to(self, shape)
+
+
+attach("sum_to_size", _sum_to_size)
 
 
 @operator()

@@ -52,7 +52,7 @@ def _infer_weights(x: TensorType, extreme: TensorType, *, axes: Ints) -> TensorT
 
 
 def _lower_weights(x: Any, extreme: Any, *, axes: Ints) -> Any:
-    chosen = ((x == extreme) | (jnp.isnan(x) & jnp.isnan(extreme))).astype(np.float32)
+    chosen = ((x == extreme) | (jnp.isnan(x) & jnp.isnan(extreme))).astype(np.promote_types(x.dtype, np.float32))
     return (chosen / jnp.sum(chosen, axis=axes, keepdims=True)).astype(x.dtype)
 
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from mycelia.core import dtypes as dt
 from mycelia.core.errors import ArgumentValueError, ShapeError
-from mycelia.ops.indexing import add_at_p, as_index
+from mycelia.ops.extremum import maximum
+from mycelia.ops.indexing import add_at_p, as_index, gather
 from mycelia.ops.operands import as_int, as_tensor
 from mycelia.ops.outputs import one
 from mycelia.ops.registry import operator
@@ -77,7 +78,7 @@ def _finfo(dtype: dt.DType) -> Any:
     return finfo(dtype.np)
 
 
-@operator()
+@operator(methods=True)
 def unsorted_segment_max(x: Any, segment_ids: Any, num_segments: int) -> Tensor:
     """Largest element of each segment, element by element of the slices; see :func:`unsorted_segment_sum`.
 
@@ -88,7 +89,7 @@ def unsorted_segment_max(x: Any, segment_ids: Any, num_segments: int) -> Tensor:
     return _combined(x, segment_ids, num_segments, "max", lambda d: _limit(d, True), "unsorted_segment_max")
 
 
-@operator()
+@operator(methods=True)
 def unsorted_segment_min(x: Any, segment_ids: Any, num_segments: int) -> Tensor:
     """Smallest element of each segment, element by element of the slices; see :func:`unsorted_segment_sum`.
 
@@ -99,7 +100,7 @@ def unsorted_segment_min(x: Any, segment_ids: Any, num_segments: int) -> Tensor:
     return _combined(x, segment_ids, num_segments, "min", lambda d: _limit(d, False), "unsorted_segment_min")
 
 
-@operator()
+@operator(methods=True)
 def unsorted_segment_prod(x: Any, segment_ids: Any, num_segments: int) -> Tensor:
     """Product of the slices of each segment; see :func:`unsorted_segment_sum`.
 
@@ -108,3 +109,39 @@ def unsorted_segment_prod(x: Any, segment_ids: Any, num_segments: int) -> Tensor
     [2 3]
     """
     return _combined(x, segment_ids, num_segments, "mul", lambda d: 1, "unsorted_segment_prod")
+
+
+@operator()
+def sparse_segment_mean(x: Any, indices: Any, segment_ids: Any) -> Tensor:
+    """Mean of the slices ``x[indices]`` of each segment; zeros for one without slices.
+
+    Args:
+        x: a floating tensor.
+        indices: a vector of integers: which slices.
+        segment_ids: the segment of each of them, in ascending order; the last one sets the number of segments.
+
+    Returns:
+        A tensor of shape ``(segment_ids[-1] + 1,) + x.shape[1:]``.
+
+    Raises:
+        ShapeError: ``segment_ids`` does not fit ``indices``.
+        GraphError: in a graph: the shape depends on values.
+
+    >>> import mycelia as ms
+    >>> print(ms.ops.sparse_segment_mean(ms.Tensor([1.0, 2.0, 4.0]), ms.Tensor([0, 1, 2]), ms.Tensor([0, 0, 2])))
+    [1.5 0.  4. ]
+    """
+    where = "sparse_segment_mean"
+    t, places, ids = (
+        as_tensor(x, where, "x"),
+        as_index(indices, where, "indices"),
+        as_index(segment_ids, where, "segment_ids"),
+    )
+    if places.ndim != 1 or ids.shape != places.shape or not ids.size:
+        raise ShapeError(
+            where, "segment_ids", got=f"shape {ids.shape}", takes="a vector with one segment for each of 'indices'"
+        )
+    count = int(np.max(np.asarray(ids._concrete(where)))) + 1
+    total: Any = unsorted_segment_sum(gather(t, places, 0), ids, count)
+    number: Any = unsorted_segment_sum(filled(1, t.dtype, ids.shape), ids, count)
+    return total / reshaped(maximum(number, 1), (count,) + (1,) * (t.ndim - 1))  # type: ignore[no-any-return]

@@ -308,7 +308,7 @@ def _numbers(values: Any, where: str, argument: str, count: int) -> list[Any]:
     return [v if isinstance(v, Tensor) and v.is_symbolic else as_int(v, where, argument) for v in values]
 
 
-@operator()
+@operator(aliases=("tensor_slice",))
 def slice(input_x: Any, begin: Any, size: Any) -> Tensor:
     """A box of a tensor.
 

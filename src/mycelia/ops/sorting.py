@@ -367,3 +367,64 @@ def _searchsorted_method(self: Tensor, v: Any, side: str = "left", sorter: Any =
 
 
 attach("searchsorted", renaming(_searchsorted_method, values="v"))
+
+
+@operator()
+def bucketize(input: Any, boundaries: Any, *, right: bool = False) -> Tensor:
+    """Which interval between sorted boundaries each element falls into.
+
+    Args:
+        input: a real tensor.
+        boundaries: a list or vector in ascending order.
+        right: whether an element equal to a boundary belongs to the interval after it.
+
+    Returns:
+        An int32 tensor: 0 before the first boundary, their number behind the last one.
+
+    Raises:
+        ShapeError: ``boundaries`` is not a vector.
+
+    >>> import mycelia as ms
+    >>> print(ms.ops.bucketize(ms.Tensor([3, 6, 9]), [1.0, 3.0, 5.0, 7.0, 9.0]))
+    [1 3 4]
+    """
+    edges = as_tensor(boundaries, "bucketize", "boundaries")
+    if edges.ndim != 1:
+        raise ShapeError("bucketize", "boundaries", got=f"shape {edges.shape}", takes="one axis")
+    return searchsorted(edges, as_tensor(input, "bucketize"), right=right, out_int32=True)
+
+
+@operator()
+def intopk(x1: Any, x2: Any, k: int) -> Tensor:
+    """Whether the score of each row's target is among its ``k`` largest.
+
+    Args:
+        x1: scores of shape (rows, classes).
+        x2: the target class of each row, a vector of integers.
+        k: how many count.
+
+    Returns:
+        A bool vector. A target with a score that is not finite is never among them; one that ties with the
+        last of them is.
+
+    Raises:
+        ShapeError: the shapes do not fit.
+
+    >>> import mycelia as ms
+    >>> print(ms.ops.intopk(ms.Tensor([[0.1, 0.9], [0.8, 0.2]]), ms.Tensor([1, 1]), 1))
+    [ True False]
+    """
+    from mycelia.ops.indexing import as_index, gather_elements
+    from mycelia.ops.logical import isfinite
+    from mycelia.ops.reduction import count_nonzero
+
+    scores: Any = as_tensor(x1, "intopk", "x1")
+    targets = as_index(x2, "intopk", "x2")
+    if scores.ndim != 2 or targets.shape != scores.shape[:1]:
+        raise ShapeError(
+            "intopk", "x2", got=f"shape {targets.shape}", takes=f"one target for each row of 'x1' {scores.shape}"
+        )
+    limit = as_int(k, "intopk", "k")
+    own: Any = gather_elements(scores, 1, reshaped(targets, (targets.shape[0], 1)))
+    larger: Any = count_nonzero(scores > own, 1)
+    return (larger < limit) & isfinite(reshaped(own, targets.shape))  # type: ignore[no-any-return]

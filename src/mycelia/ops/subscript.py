@@ -436,6 +436,20 @@ attach("__getitem__", getitem)
 attach("__setitem__", setitem)
 
 
+def _itemset(self: Tensor, *args: Any) -> Tensor:
+    """A copy with one element set: ``itemset(index, value)``, the index one of row-major order or a tuple."""
+    if len(args) not in (1, 2):
+        raise ArgumentTypeError("Tensor.itemset", "args", got=f"{len(args)} arguments", takes="an index and a value")
+    made = self._snapshot()
+    if len(args) == 2 and not isinstance(args[0], tuple):
+        made = reshaped(made, (made.size,))._snapshot()
+    setitem(made, args[0] if len(args) == 2 else (), args[-1])
+    return reshaped(made, self.shape)
+
+
+attach("itemset", _itemset)
+
+
 # the old form
 
 

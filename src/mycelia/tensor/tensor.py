@@ -330,7 +330,9 @@ def to_numpy(data: Any, target: DType | None, where: str, argument: str) -> np.n
 
 def _of_number(data: Any, target: DType, where: str, argument: str) -> np.ndarray[Any, Any]:
     try:
-        return np.array(data).astype(target.np) if target.kind != "i" and target.kind != "u" else np.array(data, target.np)
+        return (
+            np.array(data).astype(target.np) if target.kind != "i" and target.kind != "u" else np.array(data, target.np)
+        )
     except OverflowError:
         raise ArgumentValueError(where, argument, got=str(data), takes=f"a value that fits {target}") from None
 

@@ -1,4 +1,4 @@
-"""Optimizers against their formulas in NumPy: those MindSpore's CPU kernels cannot run, or run otherwise than documented."""
+"""Optimizers against formulas in NumPy: those MindSpore cannot run on a CPU, or runs otherwise than documented."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.oracles import optim_cases as cases
 
 import mycelia as ms
 from mycelia.nn import optim
-from tests.oracles import optim_cases as cases
 
 MODES = pytest.mark.parametrize("mode", [ms.PYNATIVE_MODE, ms.GRAPH_MODE], ids=["pynative", "graph"])
 Array = np.ndarray[Any, Any]

@@ -66,7 +66,9 @@ def test_get_lr_of_one_rate_of_groups_and_of_schedules() -> None:
     assert float(scheduled.get_lr()) == pytest.approx(0.05)
     groups = optim.SGD([{"params": [a], "lr": 0.3}, {"params": [b]}], 0.1)
     assert [float(x) for x in groups.get_lr()] == pytest.approx([0.3, 0.1])
-    assert groups.is_group and groups.is_group_lr and not groups.dynamic_lr
+    assert groups.is_group
+    assert groups.is_group_lr
+    assert not groups.dynamic_lr
     assert [p.name for p in groups.learning_rate] == ["learning_rate_group_0", "learning_rate"]
 
 
@@ -179,7 +181,7 @@ def test_wrong_parameters_are_refused(make: Any, kind: type[Exception], message:
     ],
 )  # fmt: skip
 def test_wrong_options_are_refused(options: dict[str, Any], kind: type[Exception], message: str) -> None:
-    with pytest.raises(kind, match=f"SGD: |Optimizer: ") as caught:
+    with pytest.raises(kind, match="SGD: |Optimizer: ") as caught:
         optim.SGD([param()], **options)
     assert caught.match(message)
 
@@ -205,7 +207,7 @@ def test_wrong_options_are_refused(options: dict[str, Any], kind: type[Exception
         (lambda p: optim.AdaFactor(p, 0.1), ValueError, "'learning_rate' got 0.1 with relative_step=True"),
         (lambda p: optim.AdaFactor(p, relative_step=False), ValueError, "a rate without"),
         (lambda p: optim.AdaFactor(p, decay_rate=1.0), ValueError, "'decay_rate' got 1.0"),
-        (lambda p: optim.LARS(p), TypeError, "LARS: argument 'optimizer' got list; it takes an Optimizer"),
+        (optim.LARS, TypeError, "LARS: argument 'optimizer' got list; it takes an Optimizer"),
     ],
 )  # fmt: skip
 def test_wrong_options_of_each_are_refused(make: Any, kind: type[Exception], message: str) -> None:
@@ -326,7 +328,8 @@ def test_a_users_optimizer_runs_line_by_line_in_pynative() -> None:
 
 def test_target_and_unique() -> None:
     optimizer = optim.LazyAdam([param()])
-    assert optimizer.target == "CPU" and optimizer.unique is True
+    assert optimizer.target == "CPU"
+    assert optimizer.unique is True
     optimizer.unique = False
     assert optimizer.unique is False
     optimizer.target = "CPU"

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.oracles import optim_cases as cases
 
 import mycelia as ms
 from mycelia.nn import optim
-from tests.oracles import optim_cases as cases
 
 #: Ours of parameters, torch's of a module and parameters. Epsilons are tiny, as they stand at different places.
 PAIRS: dict[str, tuple[Callable[[Any], optim.Optimizer], Callable[[Any, Any], Any]]] = {

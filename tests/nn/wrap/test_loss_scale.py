@@ -42,7 +42,9 @@ SCALE = ("scale_sense", "current_iterator_step", "last_overflow_iterator_step")
 
 
 @MODES
-@pytest.mark.parametrize("make", [lambda p: nn.Adam(p, 0.1, weight_decay=0.1), lambda p: nn.Momentum(p, [0.1, 0.2, 0.3], 0.9)])
+@pytest.mark.parametrize(
+    "make", [lambda p: nn.Adam(p, 0.1, weight_decay=0.1), lambda p: nn.Momentum(p, [0.1, 0.2, 0.3], 0.9)]
+)
 def test_an_overflowing_step_changes_nothing_but_the_scale(make: Any, mode: int) -> None:
     ms.set_context(mode=mode)
     net = Net()
@@ -51,14 +53,17 @@ def test_an_overflowing_step_changes_nothing_but_the_scale(make: Any, mode: int)
     step = nn.TrainOneStepWithLossScaleCell(net, optimizer, nn.DynamicLossScaleUpdateCell(1024, 2, 1000))
     step.set_train()
     loss, overflow, scale = step(ms.Tensor(X), ms.Tensor(Y))
-    assert not overflow.asnumpy() and float(scale) == 1024.0
+    assert not overflow.asnumpy()
+    assert float(scale) == 1024.0
     before = state(step, SCALE)
     assert len(before) > 15
     for wrong in (np.inf, np.nan):
         loss, overflow, scale = step(ms.Tensor(X), ms.Tensor(np.full_like(Y, wrong)))
-        assert overflow.asnumpy() and not np.isfinite(loss.asnumpy())
+        assert overflow.asnumpy()
+        assert not np.isfinite(loss.asnumpy())
         assert state(step, SCALE) == before
-    assert float(scale) == 512.0 and float(step.scale_sense.asnumpy()) == 256.0
+    assert float(scale) == 512.0
+    assert float(step.scale_sense.asnumpy()) == 256.0
     _, overflow, _ = step(ms.Tensor(X), ms.Tensor(Y))
     after = state(step, SCALE)
     assert not overflow.asnumpy()
@@ -127,12 +132,12 @@ def test_a_scale_does_not_grow_to_infinity() -> None:
 def test_a_fixed_scale(mode: int) -> None:
     ms.set_context(mode=mode)
     net = Net()
-    step = nn.TrainOneStepWithLossScaleCell(
-        net, nn.SGD(net.trainable_params(), 0.1), nn.FixedLossScaleUpdateCell(64.0)
-    )
+    step = nn.TrainOneStepWithLossScaleCell(net, nn.SGD(net.trainable_params(), 0.1), nn.FixedLossScaleUpdateCell(64.0))
     before = state(step)
     _, overflow, scale = step(ms.Tensor(X), ms.Tensor(np.full_like(Y, np.inf)))
-    assert overflow.asnumpy() and float(scale) == 64.0 and state(step) == before
+    assert overflow.asnumpy()
+    assert float(scale) == 64.0
+    assert state(step) == before
     step.set_sense_scale(ms.Tensor(32.0))
     assert float(step(ms.Tensor(X), ms.Tensor(Y))[2]) == 32.0
     with pytest.raises(TypeError, match="set_sense_scale: argument 'sens' got float"):
@@ -163,7 +168,8 @@ def test_a_users_own_step(mode: int) -> None:
     step = UsersStep(net, nn.SGD(net.trainable_params(), 0.1), nn.DynamicLossScaleUpdateCell(16, 2, 100))
     before = state(step, SCALE)
     assert bool(step(ms.Tensor(X), ms.Tensor(np.full_like(Y, np.nan)))[1]) is True
-    assert state(step, SCALE) == before and float(step.scale_sense.asnumpy()) == 8.0
+    assert state(step, SCALE) == before
+    assert float(step.scale_sense.asnumpy()) == 8.0
     assert bool(step(ms.Tensor(X), ms.Tensor(Y))[1]) is False
     assert state(step, SCALE)["out.bias"] != before["out.bias"]
 

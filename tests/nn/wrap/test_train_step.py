@@ -57,7 +57,8 @@ def test_in_graph_mode_a_step_is_one_executable_with_parameters_donated() -> Non
     for _ in range(3):
         step(ms.Tensor(X), ms.Tensor(Y))
     (entry,) = entries(step)
-    assert not entries(net) and not entries(step.optimizer)
+    assert not entries(net)
+    assert not entries(step.optimizer)
     donated = {id(entry.captured[i - 2]) for i in entry.donated}
     assert {id(net.weight), id(net.bias), id(step.optimizer.global_step)} <= donated
     step(ms.Tensor(X[:2]), ms.Tensor(Y[:2]))
@@ -157,7 +158,8 @@ def test_forward_value_and_grad(mode: int) -> None:
     _, every = nn.ForwardValueAndGrad(with_loss, get_all=True, sens_param=True)(x, y, ms.Tensor(3.0))
     np.testing.assert_allclose(every[0].asnumpy(), 3 * dx, rtol=1e-5)
     _, (inputs, weights) = nn.ForwardValueAndGrad(with_loss, net.trainable_params(), True, True)(x, y)
-    assert len(inputs) == 2 and len(weights) == 2
+    assert len(inputs) == 2
+    assert len(weights) == 2
 
 
 @MODES
@@ -178,7 +180,9 @@ def test_micro_batches_add_up(kind: str, mode: int) -> None:
     cell = getattr(nn, kind)(nn.WithLossCell(network(), nn.MSELoss()), 3)
     parts = [float(((X[i] @ W.T + B - Y[i]) ** 2).mean()) for i in range(3)]
     np.testing.assert_allclose(cell(ms.Tensor(X), ms.Tensor(Y)).asnumpy(), sum(parts), rtol=1e-6)
-    with pytest.raises(ValueError, match=rf"{kind}: argument 'input 0' got shape \(2, 2\); it takes a first axis divisible by 3"):
+    with pytest.raises(
+        ValueError, match=rf"{kind}: argument 'input 0' got shape \(2, 2\); it takes a first axis divisible by 3"
+    ):
         cell(ms.Tensor(X[:2]), ms.Tensor(Y[:2]))
 
 

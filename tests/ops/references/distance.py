@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.spatial.distance import cdist as scipy_cdist
-from scipy.spatial.distance import pdist as scipy_pdist
+from scipy.spatial.distance import cdist as scipy_cdist, pdist as scipy_pdist
 
 
 def _metric(p):

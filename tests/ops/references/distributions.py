@@ -9,7 +9,6 @@ from __future__ import annotations
 import jax
 import numpy as np
 from scipy import special, stats
-
 from tests.ops.references.random import threefry, uniform
 
 
@@ -73,7 +72,7 @@ REFERENCES = {
     "random_categorical": _categorical,
     "random_truncated_normal": _truncated,
     "random_exponential": lambda key, *, shape, dtype: -np.log(_positive(key, shape)),
-    "random_laplace": lambda key, *, shape, dtype: stats.laplace.ppf(1 - _positive(key, shape)),
+    "random_laplace": lambda key, *, shape, dtype: stats.laplace.ppf(_positive(key, shape)),
     "random_cauchy": lambda key, *, shape, dtype: stats.cauchy.ppf(_positive(key, shape)),
     "random_gumbel": lambda key, *, shape, dtype: stats.gumbel_r.ppf(_positive(key, shape)),
     "random_places": _places,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from mycelia import ops
 from mycelia.core import dtypes as dt
 from mycelia.core.errors import ArgumentTypeError, DTypeError, ShapeError
@@ -15,7 +17,7 @@ from mycelia.nn.layers import arguments as arg
 from mycelia.nn.layers.dropout import Dropout
 from mycelia.nn.layers.recurrent_steps import GATES, one_direction
 from mycelia.tensor import Tensor
-from mycelia.tensor.dispatch import call_compiled
+from mycelia.tensor.dispatch import call_compiled, constant
 
 
 class _Recurrent(Cell):
@@ -112,7 +114,7 @@ class _Recurrent(Cell):
         y: Any = ops.transpose(x, (1, 0, 2)) if self.batch_first else x
         inside = None
         if lengths is not None:
-            steps = ops.reshape(ops.arange(y.shape[0], dtype=lengths.dtype), (y.shape[0], 1, 1))
+            steps: Any = constant(np.arange(y.shape[0], dtype=lengths.dtype.np)[:, None, None])
             inside = steps < ops.reshape(lengths, (1, lengths.shape[0], 1))
         ends: list[tuple[Tensor, ...]] = []
         directions = 2 if self.bidirectional else 1

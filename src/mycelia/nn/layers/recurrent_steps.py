@@ -125,7 +125,7 @@ def one_direction(
         if len(row) == 1:
             return after, after[:1]
         kept = tuple(ops.where(row[1], new, old) for new, old in zip(after, carried, strict=True))
-        return kept, (ops.where(row[1], after[0], ops.zeros_like(after[0])),)
+        return kept, (ops.where(row[1], after[0], 0.0),)
 
     constants = [weights[1]] if bias_h is None else [weights[1], bias_h]
     last, outputs = scan(step, constants, state, [from_input] if inside is None else [from_input, inside], reverse)

@@ -54,6 +54,7 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
         if self.sparse or (y.dtype.is_integer and y.ndim == 1):
             if y.shape != x.shape[:1]:
                 raise ShapeError(where, "labels", got=f"shape {y.shape}", takes=f"({x.shape[0]},), one class a row")
+            y = ops.cast(y, dt.int64) if y.dtype.kind == "u" else y  # -1 marks what is outside
             inside = (y >= 0) & (y < x.shape[1])  # type: ignore[operator]
             loss = cross_entropy(x, ops.where(inside, y, ops.full_like(y, -1)), None, -1, "none")
         else:

@@ -122,7 +122,7 @@ class DynamicLossScaleUpdateCell(Cell):
 
 
 class _UpdateUnless(Cell):
-    """An optimizer's update whose writes are taken back where ``overflow`` holds: one graph, if the optimizer is one."""
+    """An optimizer's update, taken back where ``overflow`` holds; one graph, if the optimizer is one."""
 
     def __init__(self, optimizer: Any) -> None:
         super().__init__(auto_prefix=False)
@@ -181,7 +181,9 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
             first = Tensor(float(scale_sense.get_loss_scale()), dt.float32)  # type: ignore[operator]
         elif isinstance(scale_sense, Tensor):
             if scale_sense.shape not in ((), (1,)):
-                raise ArgumentValueError(where, "scale_sense", got=f"shape {scale_sense.shape}", takes="shape () or (1,)")
+                raise ArgumentValueError(
+                    where, "scale_sense", got=f"shape {scale_sense.shape}", takes="shape () or (1,)"
+                )
             first = Tensor(scale_sense.asnumpy(), dt.float32)
         else:
             raise ArgumentTypeError(where, "scale_sense", got=type(scale_sense).__name__, takes="a Cell or a Tensor")

@@ -19,9 +19,7 @@ from mycelia.tensor.tensor import check_bool
 
 def in_float32(nest: Any) -> Any:
     """The floating tensors of a nest as float32."""
-    return tree.map_leaves(
-        lambda x: x.astype(dt.float32) if isinstance(x, Tensor) and x.dtype.is_floating else x, nest
-    )
+    return tree.map_leaves(lambda x: x.astype(dt.float32) if isinstance(x, Tensor) and x.dtype.is_floating else x, nest)
 
 
 def _check_callable(where: str, **given: Any) -> None:
@@ -258,7 +256,10 @@ class ParameterUpdate(Cell):
     def construct(self, x: Tensor) -> Tensor:
         if x.shape != self._param.shape:
             raise ArgumentValueError(
-                "ParameterUpdate", "x", got=f"shape {x.shape}", takes=f"the shape of '{self._param.name}', {self._param.shape}"
+                "ParameterUpdate",
+                "x",
+                got=f"shape {x.shape}",
+                takes=f"the shape of '{self._param.name}', {self._param.shape}",
             )
         set_value(self._param, x.astype(self._param.dtype) if x.dtype is not self._param.dtype else x)
         return x

@@ -24,7 +24,10 @@ from mycelia.ops.shape import swapaxes
 from mycelia.tensor import Tensor
 from mycelia.tensor.dispatch import constant
 
-__all__: list[str] = []  # generated
+__all__ = [
+    "AffineGrid", "GridSampler2D", "GridSampler3D", "ResizeBilinearV2", "ResizeLinear1D", "ResizeNearestNeighbor",
+    "ResizeNearestNeighborV2", "UpsampleNearest3D", "UpsampleTrilinear3D",
+]  # fmt: skip
 
 _Array = np.ndarray[Any, Any]
 

@@ -407,7 +407,8 @@ def _softmax_over(fold: Any, where: str) -> Any:
         moved = transpose(t, tuple(order))
         lead = len(order) - len(taken)
         flat = fold(reshape(moved, (*moved.shape[:lead], -1)), -1)
-        return transpose(reshape(flat, moved.shape), tuple(sorted(range(t.ndim), key=order.__getitem__)))
+        made = transpose(reshape(flat, moved.shape), tuple(sorted(range(t.ndim), key=order.__getitem__)))
+        return made
 
     return compute
 

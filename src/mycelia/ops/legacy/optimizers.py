@@ -127,6 +127,11 @@ def _spread(g: Any, indices: Any, shape: tuple[int, ...], where_: str, gradient:
     return scatter_nd(at, g, shape), reshape(touched, (-1, *(1,) * (len(shape) - 1)))
 
 
+def _polar(x: Any) -> tuple[Any, Any]:
+    """Sign and absolute value."""
+    return sign(x), abs_(x)
+
+
 # Adam and its kin
 
 
@@ -305,7 +310,8 @@ def _adadelta(var: Any, accum: Any, accum_update: Any, g: Any, *, lr: Any, rho: 
 def _adagrad_da(var: Any, total: Any, squares: Any, g: Any, *, lr: Any, l1: Any, l2: Any, global_step: Any) -> Any:
     """Dual averaging (Duchi, Hazan and Singer, 2011)."""
     total, squares = total + g, squares + g * g
-    shrunk: Any = sign(total) * maximum(abs_(total) - l1 * global_step, 0)
+    side, size = _polar(total)
+    shrunk = side * maximum(size - l1 * global_step, 0)
     return 0 - lr * shrunk / (l2 * global_step * lr + sqrt(squares)), total, squares
 
 
@@ -384,12 +390,14 @@ def _ftrl(
     power = pow_(total, -lr_power)
     linear = linear + shrunk - (power - pow_(accum, -lr_power)) / lr * var
     quadratic = power / lr + 2 * l2
-    kept = abs_(linear) > l1
-    return where(kept, (l1 * sign(linear) - linear) / quadratic, 0), total, linear
+    side, size = _polar(linear)
+    new = (l1 * side - linear) / quadratic
+    return where(size > l1, new, 0), total, linear
 
 
 def _proximal(point: Any, rate: Any, l1: Any, l2: Any) -> Any:
-    return sign(point) / (1 + rate * l2) * maximum(abs_(point) - rate * l1, 0)
+    side, size = _polar(point)
+    return side / (1 + rate * l2) * maximum(size - rate * l1, 0)
 
 
 def _proximal_descent(var: Any, delta: Any, *, alpha: Any, l1: Any, l2: Any) -> Any:

@@ -11,15 +11,24 @@ from mycelia.core.errors import ArgumentTypeError, AttributeMissingError
 
 
 class RunState(dict[str, Any]):
-    """What is known of a run, as attributes and as items: ``cur_epoch_num``, ``net_outputs``, ..."""
+    """What is known of a run, as attributes and as items.
+
+    In training: ``train_network``, ``network``, ``loss_fn``, ``optimizer``, ``train_dataset``,
+    ``train_dataset_element`` (the row of this step), ``epoch_num`` (epochs to do), ``batch_num`` (steps of an
+    epoch; None while unknown), ``cur_epoch_num`` and ``cur_step_num`` (from 1), ``net_outputs``, ``mode``
+    (``"train"``), ``list_callback``, ``dataset_sink_mode``; at the end of an epoch of ``fit`` also ``metrics`` and
+    ``eval_results``. In evaluation: ``eval_network``, ``valid_dataset``, ``eval_dataset_element``, ``batch_num``,
+    ``cur_step_num``, ``net_outputs``, ``mode`` (``"eval"``), ``metrics`` at the end.
+    """
 
     def __getattr__(self, name: str) -> Any:
         try:
             return self[name]
         except KeyError:
             raise AttributeMissingError(
-                "run_context.original_args()", message=f"there is no '{name}' in this run", hint="it has: " + ", ".join(sorted(self))
-            ) from None
+                "run_context.original_args()", message=f"there is no '{name}' in this run",
+                hint="it has: " + ", ".join(sorted(self)),
+            ) from None  # fmt: skip
 
     def __setattr__(self, name: str, value: Any) -> None:
         self[name] = value
@@ -30,6 +39,15 @@ class RunContext:
 
     Args:
         original_args: the :class:`RunState`.
+
+    Raises:
+        ArgumentTypeError: ``original_args`` is not a dict.
+
+    >>> import mycelia as ms
+    >>> context = ms.train.RunContext({"cur_step_num": 3})
+    >>> context.request_stop()
+    >>> context.get_stop_requested(), context.original_args()
+    (True, {'cur_step_num': 3})
     """
 
     def __init__(self, original_args: RunState) -> None:
@@ -56,6 +74,13 @@ class Callback:
 
     The hooks ``on_train_*`` and ``on_eval_*`` tell training from evaluation; by default they call the older
     ones (``begin``, ``epoch_begin``, ``step_begin``, ``step_end``, ``epoch_end``, ``end``), which mean both.
+    A callback is entered as a context manager before the run and left after it, whatever happens.
+
+    >>> import mycelia as ms
+    >>> class StopAt(ms.Callback):
+    ...     def on_train_step_end(self, run_context):
+    ...         if run_context.original_args().cur_step_num >= 100:
+    ...             run_context.request_stop()
     """
 
     def __enter__(self) -> Callback:
@@ -141,8 +166,12 @@ class CallbackList:
         self._stack = ExitStack()
 
     def __enter__(self) -> CallbackList:
-        for callback in self.callbacks:
-            self._stack.enter_context(callback)
+        with ExitStack() as stack:
+            entered = [stack.enter_context(callback) for callback in self.callbacks]
+            self._stack = stack.pop_all()
+        self.callbacks[:] = [
+            new if isinstance(new, Callback) else old for new, old in zip(entered, self.callbacks, strict=True)
+        ]
         return self
 
     def __exit__(
@@ -172,7 +201,7 @@ def as_callbacks(where: str, callbacks: Any) -> CallbackList:
         return CallbackList([])
     if isinstance(callbacks, CallbackList):
         return callbacks
-    found = [callbacks] if isinstance(callbacks, Callback) else list(callbacks) if isinstance(callbacks, Iterable) else [callbacks]
+    found = list(callbacks) if isinstance(callbacks, Iterable) else [callbacks]
     for callback in found:
         if not isinstance(callback, Callback):
             raise ArgumentTypeError(where, "callbacks", got=type(callback).__name__, takes="Callback objects")

@@ -1,4 +1,4 @@
-"""Callbacks that watch a metric: stop early, or lower the learning rate on a plateau."""
+"""Callbacks that watch a value: stop early, or lower the learning rate on a plateau."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from mycelia.core.errors import ArgumentTypeError, ArgumentValueError, StateError
+from mycelia.core.errors import ArgumentTypeError, ArgumentValueError
 from mycelia.tensor import Tensor
+from mycelia.tensor.tensor import check_bool
 from mycelia.train.callback.base import Callback, RunContext
-from mycelia.train.callback.monitors import loss_of
+from mycelia.train.callback.monitors import check_count, loss_of, rate_of
 
-_RISING = ("acc", "accuracy", "precision", "recall", "f1", "auc", "dice", "fbeta", "top")
+#: Values that are better when smaller; all others are better when larger.
+_FALLING = {
+    "hausdorff_distance", "mae", "mse", "loss", "perplexity", "mean_surface_distance", "root_mean_square_distance",
+    "eval_loss",
+}  # fmt: skip
 
 
 class _Watching(Callback):
@@ -21,48 +26,75 @@ class _Watching(Callback):
         if not isinstance(monitor, str):
             raise ArgumentTypeError(where, "monitor", got=type(monitor).__name__, takes="a string")
         if mode not in ("auto", "min", "max"):
-            raise ArgumentValueError(where, "mode", got=repr(mode), takes='"auto", "min" or "max"')
-        if isinstance(patience, bool) or not isinstance(patience, int) or patience < 0:
-            raise ArgumentValueError(where, "patience", got=repr(patience), takes="an int of at least 0")
-        if isinstance(min_delta, bool) or not isinstance(min_delta, (int, float)):
-            raise ArgumentTypeError(where, "min_delta", got=repr(min_delta), takes="a number")
-        rising = mode == "max" or (mode == "auto" and any(word in monitor.lower() for word in _RISING))
-        self.monitor, self.patience, self.min_delta = monitor, patience, abs(min_delta)
-        self._where, self._rising = where, rising
+            raise ArgumentValueError(where, "mode", got=repr(mode), takes="'auto', 'min' or 'max'")
+        check_number(where, "min_delta", min_delta)
+        self.monitor, self.mode, self.min_delta = monitor, mode, abs(min_delta)
+        self.patience = check_count(where, "patience", patience)
+        self._where, self._rising = where, mode == "max" or (mode == "auto" and monitor not in _FALLING)
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget what was seen."""
         self.wait = 0
-        self.best = -np.inf if rising else np.inf
+        self.best = -np.inf if self._rising else np.inf
+
+    def on_train_begin(self, run_context: RunContext) -> None:
+        self.restart()
 
     def improves(self, value: float, best: float) -> bool:
         """Whether ``value`` is better than ``best`` by more than ``min_delta``."""
-        return value - self.min_delta > best if self._rising else value + self.min_delta < best
+        return value > best + self.min_delta if self._rising else value < best - self.min_delta
 
     def watched(self, run_context: RunContext) -> float | None:
-        """The value now; None when the epoch was not evaluated."""
+        """The value now; None when the epoch was not evaluated.
+
+        Raises:
+            ArgumentValueError: there is no such value.
+        """
         run = run_context.original_args()
         if self.monitor == "loss":
             return float(loss_of(run.net_outputs))
-        results = run.get("eval_results") or {}
-        if self.monitor in results:
-            return float(results[self.monitor])
-        if results or run.get("valid_dataset") is None:
+        results = run.get("eval_results")
+        if results is None and run.get("valid_dataset") is not None:
+            return None
+        if self.monitor not in (results or {}):
+            known = ", ".join(repr(k) for k in ("loss", *(results or ())))
             raise ArgumentValueError(
-                self._where, "monitor", got=repr(self.monitor), takes="one of " + ", ".join(repr(k) for k in ("loss", *results)),
-                hint="metrics are known in Model.fit, which evaluates; Model.train knows the loss only",
+                self._where, "monitor", got=repr(self.monitor), takes=f"one of {known}",
+                hint="Model.fit evaluates and knows the metrics; Model.train knows the loss only",
             )  # fmt: skip
-        return None
+        value = np.asarray((results or {})[self.monitor])
+        if value.size != 1:
+            raise ArgumentValueError(
+                self._where, "monitor", got=f"{self.monitor!r} with {value.size} values", takes="one value"
+            )
+        return float(value.reshape(()))
+
+
+def check_number(where: str, argument: str, value: Any) -> None:
+    """Refuse what is no number."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ArgumentTypeError(where, argument, got=f"{value!r} ({type(value).__name__})", takes="a number")
 
 
 class EarlyStopping(_Watching):
     """Stops training when a value has stopped getting better.
 
     Args:
-        monitor: ``"loss"``, ``"eval_loss"``, or a metric's name.
+        monitor: ``"loss"`` (of the last step of an epoch), ``"eval_loss"``, or a metric's name.
         min_delta: a smaller change is none.
-        patience: epochs without improvement before stopping.
+        patience: epochs without improvement after which training stops; at least one passes.
         verbose: print when stopping.
-        mode: ``"min"``, ``"max"`` or ``"auto"`` (by the name).
-        baseline: the value must be better than this to count as improved.
+        mode: ``"min"``, ``"max"`` or ``"auto"`` (losses, errors and distances fall, everything else rises).
+        baseline: only values better than this count as improvement.
         restore_best_weights: put the parameters of the best epoch back when stopping.
+
+    Raises:
+        ArgumentTypeError: an argument of the wrong type.
+        ArgumentValueError: an argument out of range; or while training, there is no value of that name.
+
+    >>> import mycelia as ms
+    >>> callback = ms.train.EarlyStopping(monitor="acc", patience=3, restore_best_weights=True)
     """
 
     def __init__(
@@ -70,35 +102,38 @@ class EarlyStopping(_Watching):
         mode: str = "auto", baseline: float | None = None, restore_best_weights: bool = False,
     ) -> None:  # fmt: skip
         super().__init__("EarlyStopping", monitor, mode, min_delta, patience)
+        check_bool("EarlyStopping", "verbose", verbose)
+        check_bool("EarlyStopping", "restore_best_weights", restore_best_weights)
+        if baseline is not None:
+            check_number("EarlyStopping", "baseline", baseline)
         self.verbose, self.baseline, self.restore_best_weights = verbose, baseline, restore_best_weights
-        self.stopped_epoch = 0
-        self._best_weights: dict[str, Any] | None = None
 
-    def on_train_begin(self, run_context: RunContext) -> None:
-        self.wait, self.stopped_epoch, self._best_weights = 0, 0, None
-        self.best = -np.inf if self._rising else np.inf
+    def restart(self) -> None:
+        super().restart()
+        self.stopped_epoch = 0
+        self._best_weights: list[tuple[Any, np.ndarray[Any, Any]]] | None = None
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
         run = run_context.original_args()
         value = self.watched(run_context)
         if value is None:
             return
-        network = run.train_network
-        if self.restore_best_weights and self._best_weights is None:
-            self._best_weights = {n: p.asnumpy() for n, p in network.parameters_and_names()}
         self.wait += 1
-        if self.improves(value, self.best):
+        better = self.improves(value, self.best)
+        if better:
             self.best = value
-            if self.restore_best_weights:
-                self._best_weights = {n: p.asnumpy() for n, p in network.parameters_and_names()}
             if self.baseline is None or self.improves(value, self.baseline):
                 self.wait = 0
-        if self.wait > 0 and self.wait >= self.patience:
+        if self.restore_best_weights and (better or self._best_weights is None):
+            self._best_weights = [(p, p.asnumpy()) for p in run.train_network.get_parameters()]
+        if self.wait and self.wait >= self.patience:
             self.stopped_epoch = run.cur_epoch_num
             run_context.request_stop()
             if self._best_weights is not None:
-                for name, param in network.parameters_and_names():
-                    param.set_data(Tensor(self._best_weights[name]))
+                if self.verbose:
+                    print("Restoring model weights from the end of the best epoch.", flush=True)
+                for param, data in self._best_weights:
+                    param.set_data(Tensor(data))
 
     def on_train_end(self, run_context: RunContext) -> None:
         if self.stopped_epoch and self.verbose:
@@ -109,38 +144,48 @@ class ReduceLROnPlateau(_Watching):
     """Multiplies the learning rate by ``factor`` when a value has stopped getting better.
 
     Args:
-        monitor: ``"loss"``, ``"eval_loss"``, or a metric's name.
-        factor: between 0 and 1.
+        monitor: ``"loss"`` (of the last step of an epoch), ``"eval_loss"``, or a metric's name.
+        factor: between 0 and 1, exclusive.
         patience: epochs without improvement before lowering.
         verbose: print when lowering.
-        mode: ``"min"``, ``"max"`` or ``"auto"`` (by the name).
+        mode: ``"min"``, ``"max"`` or ``"auto"`` (losses, errors and distances fall, everything else rises).
         min_delta: a smaller change is none.
         cooldown: epochs to wait after lowering.
         min_lr: never below this.
+
+    Raises:
+        ArgumentTypeError: an argument of the wrong type.
+        ArgumentValueError: an argument out of range; or while training, there is no value of that name.
+        StateError: while training, the optimizer has no one rate to set.
+
+    >>> import mycelia as ms
+    >>> callback = ms.train.ReduceLROnPlateau(monitor="eval_loss", factor=0.5, patience=2)
     """
 
     def __init__(
         self, monitor: str = "eval_loss", factor: float = 0.1, patience: int = 10, verbose: bool = False,
         mode: str = "auto", min_delta: float = 1e-4, cooldown: int = 0, min_lr: float = 0.0,
     ) -> None:  # fmt: skip
-        super().__init__("ReduceLROnPlateau", monitor, mode, min_delta, patience)
-        if not 0 <= factor < 1:
-            raise ArgumentValueError("ReduceLROnPlateau", "factor", got=repr(factor), takes="a number from 0 to below 1")
-        self.factor, self.verbose, self.cooldown, self.min_lr = factor, verbose, cooldown, min_lr
-        self.cooldown_counter = 0
+        where = "ReduceLROnPlateau"
+        super().__init__(where, monitor, mode, min_delta, patience)
+        check_number(where, "factor", factor)
+        if not 0 < factor < 1:
+            raise ArgumentValueError(where, "factor", got=repr(factor), takes="a number between 0 and 1")
+        check_bool(where, "verbose", verbose)
+        check_number(where, "min_lr", min_lr)
+        self.factor, self.verbose, self.min_lr = factor, verbose, min_lr
+        self.cooldown = check_count(where, "cooldown", cooldown)
 
-    def on_train_begin(self, run_context: RunContext) -> None:
-        self.wait, self.cooldown_counter = 0, 0
-        self.best = -np.inf if self._rising else np.inf
+    def restart(self) -> None:
+        super().restart()
+        self.cooldown_counter = 0
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
         run = run_context.original_args()
+        rate = rate_of(self._where, run)
         value = self.watched(run_context)
         if value is None:
             return
-        rate = run.optimizer.learning_rate
-        if not isinstance(rate, Tensor):
-            raise StateError("ReduceLROnPlateau", message="the optimizer's learning rate follows a schedule of its own")
         if self.cooldown_counter > 0:
             self.cooldown_counter -= 1
             self.wait = 0
@@ -148,9 +193,13 @@ class ReduceLROnPlateau(_Watching):
             self.best, self.wait = value, 0
         elif self.cooldown_counter == 0:
             self.wait += 1
-            if self.wait >= self.patience and float(rate) > self.min_lr:
-                lower = max(float(rate) * self.factor, self.min_lr)
-                rate.set_data(Tensor(np.float32(lower)))  # type: ignore[attr-defined]
+            now = float(rate.asnumpy())
+            if self.wait >= self.patience and now > self.min_lr:
+                lower = max(now * self.factor, self.min_lr)
+                rate.set_data(Tensor(np.float32(lower)))
                 self.cooldown_counter, self.wait = self.cooldown, 0
                 if self.verbose:
-                    print(f"Epoch {run.cur_epoch_num:05d}: ReduceLROnPlateau reducing learning rate to {lower}.", flush=True)
+                    print(
+                        f"Epoch {run.cur_epoch_num:05d}: ReduceLROnPlateau reducing learning rate to {lower}.",
+                        flush=True,
+                    )

@@ -45,7 +45,10 @@ def get_metrics(metrics: Any) -> dict[str, Metric]:
         for name, metric in metrics.items():
             if not isinstance(name, str) or not isinstance(metric, Metric):
                 raise ArgumentTypeError(
-                    "Model", "metrics", got=f"{name!r}: {type(metric).__name__}", takes="a dict of names and Metric objects"
+                    "Model",
+                    "metrics",
+                    got=f"{name!r}: {type(metric).__name__}",
+                    takes="a dict of names and Metric objects",
                 )
         return dict(metrics)
     if isinstance(metrics, (set, list, tuple)):
@@ -56,7 +59,9 @@ def get_metrics(metrics: Any) -> dict[str, Metric]:
             elif isinstance(item, Metric):
                 found[type(item).__name__] = item
             else:
-                raise ArgumentTypeError("Model", "metrics", got=f"an element of type {type(item).__name__}", takes="names")
+                raise ArgumentTypeError(
+                    "Model", "metrics", got=f"an element of type {type(item).__name__}", takes="names"
+                )
         return found
     raise ArgumentTypeError("Model", "metrics", got=type(metrics).__name__, takes="a dict, set or list")
 

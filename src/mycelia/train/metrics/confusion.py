@@ -33,7 +33,10 @@ class _Counts(EvaluationBase):
         if self._type == "classification":
             if y.size and (y.min() < 0 or y.max() >= classes):
                 raise ArgumentValueError(
-                    f"{type(self).__name__}.update", "y", got=f"class {int(y.max())}", takes=f"classes from 0 to {classes - 1}"
+                    f"{type(self).__name__}.update",
+                    "y",
+                    got=f"class {int(y.max())}",
+                    takes=f"classes from 0 to {classes - 1}",
                 )
             eye = np.eye(classes, dtype=np.int64)
             guess, truth = eye[y_pred.argmax(1).reshape(-1)], eye[y.reshape(-1).astype(np.int64)]

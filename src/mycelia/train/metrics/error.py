@@ -25,7 +25,10 @@ class _Error(Metric):
         y_pred, y = self.arrays(inputs, 2)
         if y_pred.shape != y.shape:
             raise ArgumentValueError(
-                f"{type(self).__name__}.update", "y", got=f"shape {y.shape}", takes=f"the shape of the predictions, {y_pred.shape}"
+                f"{type(self).__name__}.update",
+                "y",
+                got=f"shape {y.shape}",
+                takes=f"the shape of the predictions, {y_pred.shape}",
             )
         self._sum += float(self.of(y_pred - y))
         self._count += y.shape[0] if y.ndim else 1

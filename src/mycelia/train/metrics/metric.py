@@ -32,7 +32,9 @@ class Metric(metaclass=ABCMeta):
     def set_indexes(self, indexes: list[int]) -> Metric:
         """Choose which of the evaluation network's outputs are given to ``update``; returns the metric."""
         if not isinstance(indexes, list) or not all(isinstance(i, int) and not isinstance(i, bool) for i in indexes):
-            raise ArgumentValueError(f"{type(self).__name__}.set_indexes", "indexes", got=repr(indexes), takes="a list of ints")
+            raise ArgumentValueError(
+                f"{type(self).__name__}.set_indexes", "indexes", got=repr(indexes), takes="a list of ints"
+            )
         self.indexes = indexes
         return self
 
@@ -93,13 +95,18 @@ class EvaluationBase(Metric):
         name = f"{type(self).__name__}.update"
         if self._type == "multilabel":
             if y_pred.shape != y.shape:
-                raise ArgumentValueError(name, "y", got=f"shape {y.shape}", takes=f"the shape of the predictions, {y_pred.shape}")
+                raise ArgumentValueError(
+                    name, "y", got=f"shape {y.shape}", takes=f"the shape of the predictions, {y_pred.shape}"
+                )
             return y_pred, y
         if y_pred.ndim == y.ndim and _is_one_hot(y):
             y = y.argmax(1)
         if y_pred.ndim != y.ndim + 1 or y_pred.shape[:1] + y_pred.shape[2:] != y.shape:
             raise ArgumentValueError(
-                name, "y", got=f"shape {y.shape}", takes=f"class indices or one-hot rows for predictions of shape {y_pred.shape}"
+                name,
+                "y",
+                got=f"shape {y.shape}",
+                takes=f"class indices or one-hot rows for predictions of shape {y_pred.shape}",
             )
         return y_pred, y
 
@@ -136,7 +143,10 @@ class Accuracy(EvaluationBase):
             self._classes = y_pred.shape[1]
         elif y_pred.shape[1] != self._classes:
             raise ArgumentValueError(
-                "Accuracy.update", "y_pred", got=f"{y_pred.shape[1]} classes", takes=f"{self._classes}, as the batches before"
+                "Accuracy.update",
+                "y_pred",
+                got=f"{y_pred.shape[1]} classes",
+                takes=f"{self._classes}, as the batches before",
             )
         if self._type == "classification":
             right = y_pred.argmax(1) == y
@@ -192,7 +202,10 @@ class TopKCategoricalAccuracy(Metric):
             y = y.argmax(1)
         if y_pred.shape[:1] != y.shape[:1]:
             raise ArgumentValueError(
-                f"{type(self).__name__}.update", "y", got=f"{y.shape[0]} labels", takes=f"one for each of the {y_pred.shape[0]} rows"
+                f"{type(self).__name__}.update",
+                "y",
+                got=f"{y.shape[0]} labels",
+                takes=f"one for each of the {y_pred.shape[0]} rows",
             )
         best = np.argsort(-y_pred, axis=1, kind="stable")[:, : self.k]
         self._correct += int((best == y[:, None]).any(1).sum())
