@@ -293,7 +293,7 @@ class Branch:
         written, logged = join.plan_written(env), join.plan_log(env)
         outs = join.finish(self._predicate)
         _write_back(written, logged, outs)
-        return tuple([plan(outs) for plan in plans])
+        return (*[plan(outs) for plan in plans], *[self._before[n] for n in self._kept])
 
     def only(self, env: dict[str, Any]) -> tuple[Any, ...]:
         """End an ``if`` that has no second branch; gives the joined variables."""
@@ -333,7 +333,7 @@ def branch(
     """An ``if`` whose test is ``test``.
 
     ``names`` are the variables that its branches change and that are read later, ``weak`` those that only
-    nested functions may still read, ``kept`` those that only the second branch reads as they were before.
+    nested functions may still read, ``kept`` those that nothing reads: they are set back.
     """
     known = truth(test)
     if type(known) is bool:
@@ -341,11 +341,13 @@ def branch(
     return Branch("if", known, line, names, weak, kept)
 
 
-def guard(jump: Any, line: int, names: tuple[str, ...] = (), weak: tuple[str, ...] = ()) -> Branch | Decided:
+def guard(
+    jump: Any, line: int, names: tuple[str, ...] = (), weak: tuple[str, ...] = (), kept: tuple[str, ...] = ()
+) -> Branch | Decided:
     """What follows a statement that may have jumped: it runs if ``jump`` is 0."""
     if type(jump) is int:
         return SKIPPED if jump else TAKEN
-    return Branch("if", logical_not(jump), line, names, weak)
+    return Branch("if", logical_not(jump), line, names, weak, kept)
 
 
 # -- expressions -----------------------------------------------------------------------------------------

@@ -35,6 +35,20 @@ class Point:
 
 
 @dataclass(slots=True)
+class State:
+    """Variables that a range of the program binds: read after it, read by nested functions at most, not read."""
+
+    read: list[str]
+    captured: list[str]
+    dead: list[str]
+
+    @property
+    def all(self) -> list[str]:
+        """The variables in the order in which values are given."""
+        return [*self.read, *self.captured, *self.dead]
+
+
+@dataclass(slots=True)
 class _Loop:
     head: int
     breaks: list[int] = field(default_factory=list)
@@ -113,13 +127,13 @@ class Flow:
                     live |= self.live_in[target]
         return live
 
-    def state(self, span: tuple[int, int], also_live: int = 0) -> tuple[list[str], list[str]]:
-        """The names a range changes that are read after it, and those only nested functions may read."""
+    def state(self, span: tuple[int, int], also_live: int = 0) -> State:
+        """The variables a range of the program binds."""
         bound = self.bound_in(span)
         live = self.live_after(span) | also_live
-        strict = [n for n in bound if live & self.bit(n)]
-        weak = [n for n in bound if not live & self.bit(n) and n in self.captured]
-        return strict, weak
+        read = [n for n in bound if live & self.bit(n)]
+        captured = [n for n in bound if not live & self.bit(n) and n in self.captured]
+        return State(read, captured, [n for n in bound if n not in read and n not in captured])
 
     def is_sure(self, name: str, point: int) -> bool:
         """Whether ``name`` is bound on every way to a point."""

@@ -220,7 +220,7 @@ class _Slot:
 class Loop:
     """One ``while`` or ``for`` statement. Rewritten code drives it::
 
-        w = loop(line, names, weak)
+        w = loop(line, names)
         while w.test(condition, locals()):
             if w.staged: x, y = w.state
             ...body...
@@ -233,12 +233,13 @@ class Loop:
     """
 
     def __init__(
-        self, line: int, names: tuple[str, ...] = (), weak: tuple[str, ...] = (), targets: tuple[str, ...] = ()
+        self, line: int, names: tuple[str, ...], weak: tuple[str, ...], kept: tuple[str, ...], targets: tuple[str, ...]
     ) -> None:
         self.line = line
         self.staged = False
         self.state: tuple[Any, ...] = ()
         self._names, self._weak, self._targets = (*names, *weak), frozenset(weak), frozenset(targets)
+        self._kept = kept
         self._depth = depth()
         self._range: SymbolicRange | None = None
         self._where = "while"
@@ -301,6 +302,7 @@ class Loop:
             slot = _Slot(name, variable_label(name), env[name] if name in env else Undefined(name))
             slot.reset, slot.weak = name == "_ms_j", name in self._weak
             self._slots.append(slot)
+        self._before = {n: env[n] if n in env else Undefined(n) for n in self._kept}
         self._written: dict[int, Tensor] = {}
         self._passes = 0
         self._begin()
@@ -320,7 +322,8 @@ class Loop:
         for tensor in self._written.values():
             builder.record_write(tensor, tensor._value)
             tensor._value = builder.param(Snap(tensor).type)
-        self.state = tuple([self._values[n] for n in self._names if n not in self._targets])
+        state = self._values | self._before
+        self.state = tuple([state[n] for n in (*self._names, *self._kept) if n not in self._targets])
         self._open = True
 
     def _end(self, env: dict[str, Any], going: bool | Tensor) -> bool:
@@ -418,7 +421,7 @@ class Loop:
                 slot.place.write(value)
         for tensor in self._written.values():
             set_value(tensor, next(outs))
-        self.state = tuple([results[n] for n in self._names])
+        self.state = (*[results[n] for n in self._names], *self._before.values())
 
 
 def _unchanged(before: Any, now: Frozen) -> bool:
@@ -433,9 +436,12 @@ def _unchanged(before: Any, now: Frozen) -> bool:
     )
 
 
-def loop(line: int, names: tuple[str, ...] = (), weak: tuple[str, ...] = (), targets: tuple[str, ...] = ()) -> Loop:
-    """A ``while`` or ``for`` at ``line`` that changes ``names``."""
-    return Loop(line, names, weak, targets)
+def loop(
+    line: int, names: tuple[str, ...] = (), weak: tuple[str, ...] = (), kept: tuple[str, ...] = (),
+    targets: tuple[str, ...] = (),
+) -> Loop:  # fmt: skip
+    """A ``while`` or ``for`` at ``line``; ``names``, ``weak`` and ``kept`` are as for ``branch``."""
+    return Loop(line, names, weak, kept, targets)
 
 
 def clear(jump: Any, kind: int, last: bool = False) -> Any:

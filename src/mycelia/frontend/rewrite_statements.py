@@ -28,7 +28,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mycelia.frontend.flow import Flow
+from mycelia.frontend.flow import Flow, State
 from mycelia.frontend.rewrite_expressions import (
     ExpressionRewriter,
     assign,
@@ -302,46 +302,34 @@ class FunctionRewriter:
             made = ast.If(test, self.block(body) or [ast.Pass()], self.block(orelse))
             return [ast.copy_location(made, s)]
         kinds = flagged(body, True) | flagged(orelse, True)
-        names, weak = self._state((self.flow.bodies[id(s)], end), kinds)
+        state = self._state((self.flow.bodies[id(s)], end), kinds)
         test = self.expressions.test(s.test)
         b = self.fresh("b")
         self._inside += 1
         first, second = self.block(body), self.block(orelse)
         self._inside -= 1
         here = runtime("locals")
-        both = [*names, *weak]
-        kept = self._read_by_other(body, orelse, both)
-        lists = [self._named(x) for x in (names, weak, kept)]
-        start = runtime("branch", test, ast.Constant(s.lineno), *lists)
+        start = runtime("branch", test, ast.Constant(s.lineno), *self._named(state))
         code: Code = [ast.Assign([store(b)], start), self._when_staged(b, ast.Expr(method(b, "begin", here)))]
         if second:
-            first.append(self._at(self._when_staged(b, assign([*both, *kept], method(b, "switch", here))), s))
-            second.append(self._at(self._when_staged(b, assign(both, method(b, "join", here))), s))
+            first.append(self._at(self._when_staged(b, assign(state.all, method(b, "switch", here))), s))
+            second.append(self._at(self._when_staged(b, assign(state.all, method(b, "join", here))), s))
             code += [ast.If(attribute(b, "then"), first, []), ast.If(attribute(b, "other"), second, [])]
         else:
             code += [
                 ast.If(attribute(b, "then"), first or [ast.Pass()], []),
-                self._when_staged(b, assign(both, method(b, "only", here))),
+                self._when_staged(b, assign(state.all, method(b, "only", here))),
             ]
         return self._placed(code, s)
-
-    def _read_by_other(self, body: Statements, orelse: Statements, joined: list[str]) -> list[str]:
-        """Variables that ``body`` binds, that are not read later, but that ``orelse`` reads."""
-        if not orelse:
-            return []
-        live = self.flow.live_in[self.flow.span(orelse)[0]]
-        return [n for n in self.flow.bound_in(self.flow.span(body)) if live & self.flow.bit(n) and n not in joined]
 
     def _guarded(self, rest: Statements, where: ast.stmt) -> Code:
         """``rest``, run if no path has jumped."""
         kinds = flagged(rest, True)
-        names, weak = self._state(self.flow.span(rest), kinds)
-        return self._guard(rest, names, weak, kinds, where)
+        return self._guard(rest, self._state(self.flow.span(rest), kinds), kinds, where)
 
     def _guard(
-        self, rest: Statements, names: list[str], weak: list[str], kinds: frozenset[str], where: ast.AST,
-        before: Code | None = None,
-    ) -> Code:  # fmt: skip
+        self, rest: Statements, state: State, kinds: frozenset[str], where: ast.AST, before: Code | None = None
+    ) -> Code:
         g = self.fresh("b")
         here = runtime("locals")
         self._inside += 1
@@ -349,27 +337,30 @@ class FunctionRewriter:
         self._inside -= 1
         kept = None if kinds else self.fresh("k")
         code: Code = [] if kept is None else [ast.Assign([store(kept)], name(JUMP))]
-        made = runtime("guard", name(JUMP), ast.Constant(where.lineno), self._named(names), self._named(weak))  # type: ignore[attr-defined]
+        made = runtime("guard", name(JUMP), ast.Constant(where.lineno), *self._named(state))  # type: ignore[attr-defined]
         code += [
             ast.Assign([store(g)], made),
             self._when_staged(g, ast.Assign([store(JUMP)], method(g, "begin", here))),
             ast.If(attribute(g, "then"), body or [ast.Pass()], []),
-            self._when_staged(g, assign([*names, *weak], method(g, "only", here))),
+            self._when_staged(g, assign(state.all, method(g, "only", here))),
         ]
         if kept is not None:
             code.append(self._when_staged(g, ast.Assign([store(JUMP)], name(kept))))
         return [*self._placed(code, where), *self._leave(kinds, where)]
 
-    def _state(self, span: tuple[int, int], kinds: frozenset[str], also_live: int = 0) -> tuple[list[str], list[str]]:
+    def _state(self, span: tuple[int, int], kinds: frozenset[str], also_live: int = 0) -> State:
         """The variables that join after a range of the program, with those of its jumps."""
-        names, weak = self.flow.state(span, also_live)
+        state = self.flow.state(span, also_live)
         if kinds:
-            names.append(JUMP)
+            state.read.append(JUMP)
         if "return" in kinds:
-            names.append(RESULT)
-        return names, weak
+            state.read.append(RESULT)
+        return state
 
-    def _named(self, names: Sequence[str]) -> ast.Constant:
+    def _named(self, state: State) -> list[ast.expr]:
+        return [self._tuple(names) for names in (state.read, state.captured, state.dead)]
+
+    def _tuple(self, names: Sequence[str]) -> ast.Constant:
         return ast.Constant(tuple(mangle(n, self.class_name) for n in names))
 
     @staticmethod
@@ -450,16 +441,15 @@ class FunctionRewriter:
     def _on_While(self, s: ast.While) -> Code:
         start, end = self.flow.ranges[id(s)][0], self.flow.bodies[id(s)]
         kinds = flagged(s.body, True)
-        names, weak = self._state((start, end), kinds, self.flow.live_in[start])
+        state = self._state((start, end), kinds, self.flow.live_in[start])
         w = self.fresh("w")
         body = self._loop_body(w, s.body, kinds)
-        both = [*names, *weak]
-        restore = self._at(self._when_staged(w, assign(both, attribute(w, "state"))), s)
+        restore = self._at(self._when_staged(w, assign(state.all, attribute(w, "state"))), s)
         loop = ast.While(method(w, "test", self._loop_test(s, kinds), runtime("locals")), [restore, *body], [])
         loop.orelse = [
-            self._at(self._when_staged(w, assign(both, attribute(w, "state"))), s), *self._loop_else(s, kinds)
+            self._at(self._when_staged(w, assign(state.all, attribute(w, "state"))), s), *self._loop_else(s, kinds)
         ]  # fmt: skip
-        made = runtime("loop", ast.Constant(s.lineno), self._named(names), self._named(weak))
+        made = runtime("loop", ast.Constant(s.lineno), *self._named(state))
         return self._placed([ast.Assign([store(w)], made), loop, *self._loop_end(s, kinds)], s)
 
     def _loop_test(self, s: ast.While, kinds: frozenset[str]) -> ast.expr:
@@ -504,32 +494,30 @@ class FunctionRewriter:
         start, end = self.flow.ranges[id(s)][0] + 1, self.flow.bodies[id(s)]
         live = self.flow.live_in[start]
         kinds = flagged(s.body, True)
-        names, weak = self._state((start, end), kinds, live)
+        state = self._state((start, end), kinds, live)
         bound = {n.id for n in ast.walk(s.target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         source = self.expressions.expression(s.iter)
         target = self.expressions.expression(s.target)
         w = self.fresh("w")
-        both = [*names, *weak]
         if kinds - {"continue"}:
             item = self.fresh("i")
             take = self._placed([ast.Assign([target], name(item))], s.target)
             self._loops.append(w)
-            held, held_weak = self._state((start + 1, end), kinds, live)
-            body = self._guard(s.body, held, held_weak, kinds, s, before=take)
+            body = self._guard(s.body, self._state((start + 1, end), kinds, live), kinds, s, before=take)
             self._loops.pop()
             body += self._round_end(kinds, s.body[-1])
             target = store(item)
         else:
             body = self._loop_body(w, s.body, kinds)
-        kept = [n for n in both if n not in bound]
+        kept = [n for n in state.all if n not in bound]
         restore = self._at(self._when_staged(w, assign(kept, attribute(w, "state"))), s)
         finish = self._at(self._when_staged(w, ast.Expr(method(w, "end", runtime("locals")))), s)
         loop = ast.For(target, method(w, "over", source, runtime("locals")), [restore, *body, finish], [])
         loop.orelse = [
-            self._at(self._when_staged(w, assign(both, attribute(w, "state"))), s), *self._loop_else(s, kinds)
+            self._at(self._when_staged(w, assign(state.all, attribute(w, "state"))), s), *self._loop_else(s, kinds)
         ]  # fmt: skip
-        targets = self._named([n for n in both if n in bound])
-        made = runtime("loop", ast.Constant(s.lineno), self._named(names), self._named(weak), targets)
+        targets = self._tuple([n for n in state.all if n in bound])
+        made = runtime("loop", ast.Constant(s.lineno), *self._named(state), targets)
         return self._placed([ast.Assign([store(w)], made), loop, *self._loop_end(s, kinds)], s)
 
     # -- other compound statements ---------------------------------------------------------------------

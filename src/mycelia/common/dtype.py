@@ -1,0 +1,90 @@
+"""Element types and groups of them: the names of ``mindspore.common.dtype``."""
+
+from mycelia.core.dtypes import (
+    COMPLEX,
+    FLOATS,
+    NUMBERS,
+    SIGNED,
+    UNSIGNED,
+    DType as Type,
+    bfloat16,
+    bool_,
+    complex64,
+    complex128,
+    dtype_to_nptype,
+    dtype_to_pytype,
+    float8_e4m3fn,
+    float8_e5m2,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    pytype_to_dtype,
+    string,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+
+TensorType = Type
+complex_type, float_type, int_type, number_type, uint_type = COMPLEX, FLOATS, SIGNED, NUMBERS, UNSIGNED
+half, single, double = float16, float32, float64
+cfloat, cdouble = complex64, complex128
+byte, ubyte, short, ushort, intc, uintc = int8, uint8, int16, uint16, int32, uint32
+long, intp, uintp = int64, int64, uint64
+int_, uint, float_ = int64, uint64, float32
+all_types = (bool_, *number_type)
+signed_type = (*int_type, *float_type, *complex_type)
+
+__all__ = [
+    "TensorType",
+    "Type",
+    "all_types",
+    "bfloat16",
+    "bool_",
+    "byte",
+    "cdouble",
+    "cfloat",
+    "complex64",
+    "complex128",
+    "complex_type",
+    "double",
+    "dtype_to_nptype",
+    "dtype_to_pytype",
+    "float8_e4m3fn",
+    "float8_e5m2",
+    "float16",
+    "float32",
+    "float64",
+    "float_",
+    "float_type",
+    "half",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "int_",
+    "int_type",
+    "intc",
+    "intp",
+    "long",
+    "number_type",
+    "pytype_to_dtype",
+    "short",
+    "signed_type",
+    "single",
+    "string",
+    "ubyte",
+    "uint",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "uintc",
+    "uintp",
+    "ushort",
+]  # fmt: skip
