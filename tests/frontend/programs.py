@@ -2,7 +2,8 @@
 
 Every variable keeps its kind: ``a b`` are float vectors, ``s t`` float scalars, ``i j`` integer scalars, all
 tensors, ``p q`` Python integers. Arithmetic is exact (small whole numbers, reduced by ``%``), so that a
-comparison cannot depend on rounding. Loops end by a counter that nothing else changes.
+comparison cannot depend on rounding. Loops end by a counter that nothing else changes. ``c`` is a vector that
+is written in place and never bound anew; no other variable is the same tensor.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class _Writer:
 
     def value(self, kind: str, depth: int = 0) -> str:
         if depth >= 2 or self.chance(35):
-            variable = self.pick(*_VARIABLES[kind])
+            variable = self.pick(*_VARIABLES[kind], *(["(c % 7.0)"] if kind == "vector" else []))
             return variable if depth else f"{variable} + 0"
         if self.chance(12):
             return f"({self.value(kind, depth + 1)} if {self.test()} else {self.value(kind, depth + 1)})"
@@ -78,7 +79,7 @@ class _Writer:
         self.lines.append("    " * indent + text)
 
     def result(self) -> str:
-        return "(" + ", ".join(self.pick(*_VARIABLES[k]) for k in _KINDS) + ")"
+        return "(" + ", ".join(self.pick(*_VARIABLES[k]) for k in _KINDS) + ", c + 0)"
 
     def block(self, indent: int, in_loop: bool) -> None:
         for _ in range(self.number(1, 3)):
@@ -107,8 +108,8 @@ class _Writer:
     def simple(self, indent: int) -> None:
         kind = self.pick(*_KINDS)
         name = self.pick(*_VARIABLES[kind])
-        if kind == "vector" and self.chance(25):
-            self.line(indent, f"{name}[{self.pick(0, 1)}] = {self.value('scalar', 1)}")
+        if kind == "vector" and self.chance(35):
+            self.line(indent, f"c[{self.pick(0, 1)}] {self.pick('=', '+=', '=')} {self.value('scalar', 1)}")
         elif self.chance(20):
             self.line(indent, f"{name} {self.pick('+=', '-=')} {self.value(kind, 2)}")
         elif self.chance(8):
@@ -236,7 +237,7 @@ def programs(draw: Any, size: int = 22) -> str:
     """The source of a function ``f(a, s, i, p)``."""
     writer = _Writer(draw, size)
     writer.line(0, "def f(a, s, i, p):")
-    writer.line(1, "b, t, j, q = a * 2, s + 1, i + 1, p + 1")
+    writer.line(1, "b, c, t, j, q = a * 2, a * 3, s + 1, i + 1, p + 1")
     writer.line(1, "box = {'vector': a + 1, 'scalar': s + 2, 'integer': i + 2, 'python': p + 2}")
     for _ in range(writer.number(2, 5)):
         writer.statement(1, False)

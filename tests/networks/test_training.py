@@ -62,83 +62,15 @@ def test_both_modes_train_alike(name):
 
 
 def torch_network(name: str) -> Any:
-    torch = pytest.importorskip("torch")
-    from torch.nn import functional as F
+    """The same network in torch."""
+    pytest.importorskip("torch")
+    from benchmarks import torch_networks as nets
 
-    class Block(torch.nn.Module):
-        def __init__(self, cin, cout, stride):
-            super().__init__()
-            self.conv1 = torch.nn.Conv2d(cin, cout, 3, stride, 1, bias=False)
-            self.bn1 = torch.nn.BatchNorm2d(cout)
-            self.conv2 = torch.nn.Conv2d(cout, cout, 3, 1, 1, bias=False)
-            self.bn2 = torch.nn.BatchNorm2d(cout)
-            self.shortcut = None
-            if stride != 1 or cin != cout:
-                self.shortcut = torch.nn.Sequential(
-                    torch.nn.Conv2d(cin, cout, 1, stride, bias=False), torch.nn.BatchNorm2d(cout)
-                )
-
-        def forward(self, x):
-            y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
-            return F.relu(y + (x if self.shortcut is None else self.shortcut(x)))
-
-    class Resnet(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.stem, self.bn = torch.nn.Conv2d(3, 8, 3, 1, 1, bias=False), torch.nn.BatchNorm2d(8)
-            self.blocks = torch.nn.Sequential(Block(8, 8, 1), Block(8, 16, 2))
-            self.head = torch.nn.Linear(16, 10)
-
-        def forward(self, x):
-            return self.head(self.blocks(F.relu(self.bn(self.stem(x)))).mean((2, 3)))
-
-    class Mlp(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layers = torch.nn.Sequential(
-                torch.nn.Linear(784, 512), torch.nn.ReLU(), torch.nn.Linear(512, 512), torch.nn.ReLU(),
-                torch.nn.Linear(512, 10),
-            )  # fmt: skip
-
-        def forward(self, x):
-            return self.layers(x)
-
-    class Lenet(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.conv1, self.conv2 = torch.nn.Conv2d(1, 6, 5, padding=2), torch.nn.Conv2d(6, 16, 5)
-            self.fc1, self.fc2, self.fc3 = torch.nn.Linear(400, 120), torch.nn.Linear(120, 84), torch.nn.Linear(84, 10)
-
-        def forward(self, x):
-            x = F.max_pool2d(F.relu(self.conv1(x)), 2)
-            x = F.max_pool2d(F.relu(self.conv2(x)), 2).flatten(1)
-            return self.fc3(F.relu(self.fc2(F.relu(self.fc1(x)))))
-
-    class Attention(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.norm1, self.norm2 = torch.nn.LayerNorm(32, eps=1e-7), torch.nn.LayerNorm(32, eps=1e-7)
-            self.qkv, self.out = torch.nn.Linear(32, 96), torch.nn.Linear(32, 32)
-            self.up, self.down = torch.nn.Linear(32, 128), torch.nn.Linear(128, 32)
-
-        def forward(self, x):
-            b, t, d = x.shape
-            q, k, v = self.qkv(self.norm1(x)).view(b, t, 3, 4, d // 4).permute(2, 0, 3, 1, 4)
-            y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-            x = x + self.out(y.transpose(1, 2).reshape(b, t, d))
-            return x + self.down(F.gelu(self.up(self.norm2(x))))
-
-    class Gpt(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.token, self.position = torch.nn.Embedding(64, 32), torch.nn.Embedding(16, 32)
-            self.layers = torch.nn.Sequential(Attention(), Attention())
-            self.norm, self.head = torch.nn.LayerNorm(32, eps=1e-7), torch.nn.Linear(32, 64, bias=False)
-
-        def forward(self, ids):
-            return self.head(self.norm(self.layers(self.token(ids) + self.position(torch.arange(16)))))
-
-    return {"mlp": Mlp, "lenet": Lenet, "resnet": Resnet, "gpt": Gpt}[name]()
+    small = {"vocabulary": 64, "width": 32, "layers": 2, "heads": 4, "context": 16, "epsilon": 1e-7}
+    return {
+        "mlp": nets.MLP, "lenet": nets.LeNet, "resnet": lambda: nets.ResNet(widths=(8, 16), blocks=1),
+        "gpt": lambda: nets.GPT(**small),
+    }[name]()  # fmt: skip
 
 
 RENAMED = {

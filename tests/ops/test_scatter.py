@@ -212,7 +212,7 @@ def test_the_last_update_stays():
 @pytest.mark.parametrize(
     ("call", "error", "match"),
     [
-        (lambda x: ops.tensor_scatter_update(x, Tensor([[3]]), 1.0), OutOfRangeError, r"indices\[..., 0\]' got the index 3"),
+        (lambda x: ops.tensor_scatter_update(x, Tensor([[3]]), 1.0), OutOfRangeError, r"0\]' got the index 3"),
         (lambda x: ops.tensor_scatter_add(x, Tensor([[0]]), Tensor([1.0])), ShapeError, r"updates' got shape \(1,\)"),
         (lambda x: ops.tensor_scatter_add(x, Tensor([[0, 0, 0]]), Tensor([1.0])), ShapeError, "at most 2"),
         (lambda x: ops.tensor_scatter_add(x, Tensor([[0.5]]), x), DTypeError, "integers"),

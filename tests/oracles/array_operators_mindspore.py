@@ -152,7 +152,6 @@ ops.inplace_update(A, table, (0, 1)); ops.inplace_index_add(ms.Parameter(A), row
 ops.unsorted_segment_sum(A, rows, 2); ops.unsorted_segment_sum(A, rows * 0, 2)
 ops.unsorted_segment_sum(A, rows - 1, 2); ops.unsorted_segment_max(A, rows * 0, 2)
 ops.unsorted_segment_min(A, rows, 2); ops.unsorted_segment_prod(A, rows * 0 + 1, 2)
-ops.bucketize(weights, [1.0, 3.0, 5.0]); ops.bucketize(weights, [1.0, 3.0, 5.0], right=True)
 ops.mirror_pad(A, mirror, "SYMMETRIC"); ops.mirror_pad(A, mirror, "REFLECT")
 ops.reverse_sequence(A, counts[1:] + 1, 1); ops.sequence_mask(counts, 4); ops.sequence_mask(counts); ops.trapz(A)
 ops.trapz(A, dx=2.0, dim=0); ops.trapz(A, sorted_); ops.trapz(I); ops.cartesian_prod(one_two, rows)

@@ -16,8 +16,7 @@ from mycelia.autodiff.transform import linearize
 from mycelia.core import tree
 from mycelia.core.errors import ArgumentTypeError, ArgumentValueError, OutOfRangeError
 from mycelia.ir.builder import Builder, restoring
-from mycelia.tensor import Parameter, Tensor
-from mycelia.tensor import dispatch
+from mycelia.tensor import Parameter, Tensor, dispatch
 from mycelia.tensor.dispatch import set_value, type_of, value_in_graph
 from mycelia.tensor.mode import current_builder, is_staging, recording, running, staging
 from mycelia.tensor.tensor import wrap
@@ -102,7 +101,8 @@ class Differentiated:
             for t in tensors:
                 if not t.dtype.is_inexact:
                     raise ArgumentTypeError(
-                        "grad", f"argument {p}", got=f"a tensor of dtype {t.dtype}", takes="a floating or complex dtype",
+                        "grad", f"argument {p}",
+                        got=f"a tensor of dtype {t.dtype}", takes="a floating or complex dtype",
                         hint="integers and bools have no gradient; use x.astype(ms.float32)",
                     )  # fmt: skip
             found[p] = tensors
@@ -194,7 +194,7 @@ def _cotangents(spec: Differentiated, outputs: list[Tensor], sens: Any) -> list[
             got=f"shapes {[g.shape for g in given]}",
             takes=f"the output shapes {[o.shape for o in outputs]}",
         )
-    return [g.astype(o.dtype) if o.dtype.is_inexact else None for g, o in zip(given, outputs, strict=True)]  # type: ignore[attr-defined]
+    return [g.astype(o.dtype) if o.dtype.is_inexact else None for g, o in zip(given, outputs, strict=True)]
 
 
 def _with_leaves(args: tuple[Any, ...], inputs: dict[int, list[Tensor]], made: Callable[[Tensor], Tensor]) -> Any:

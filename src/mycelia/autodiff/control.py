@@ -49,8 +49,9 @@ def _cond(node: Node, inputs: list[Tensor], needs: list[bool]) -> tuple[list[Ten
         given = [zeros_like(outs[i]) if cts[i] is None else cts[i] for i in range(n_out) if live[i]]
         ct_slots = [i for i in range(n_out) if live[i]]
         known = [*given, *extras, *operands]
+        known_types = [(t.dtype, t.shape) for t in known if t is not None]
         back = [
-            _cond_backward(parts[k], k, ct_slots, [(t.dtype, t.shape) for t in known if t is not None], extra_types, ct_params, len(given), operands)
+            _cond_backward(parts[k], k, ct_slots, known_types, extra_types, ct_params, len(given), operands)
             for k in (0, 1)
         ]  # fmt: skip
         found = apply(cond_p, pred, *known, true_graph=back[0], false_graph=back[1])
@@ -106,8 +107,9 @@ def _scan(node: Node, inputs: list[Tensor], needs: list[bool]) -> tuple[list[Ten
     while True:  # a carried value is active if its first value is or the body makes it so
         part = split(body, tuple(active))
         grown = [
-            active[n_const + i] or (i in part.ct_outputs and body.outputs[i].type.dtype.is_inexact) for i in range(n_carry)
-        ]  # fmt: skip
+            active[n_const + i] or (i in part.ct_outputs and body.outputs[i].type.dtype.is_inexact)
+            for i in range(n_carry)
+        ]
         if grown == active[n_const:first_x]:
             break
         active[n_const:first_x] = grown
@@ -157,7 +159,7 @@ def _scan(node: Node, inputs: list[Tensor], needs: list[bool]) -> tuple[list[Ten
             next_cts = [
                 found[n_const + i] if n_const + i in found else zeros(body.params[n_const + i].type) for i in carries
             ]  # fmt: skip
-            sums = [carry_in[len(carries) + k] + found[i] for k, i in enumerate(summed)]  # type: ignore[operator]
+            sums = [carry_in[len(carries) + k] + found[i] for k, i in enumerate(summed)]
             made = [*next_cts, *sums, *[found[i] for i in rows_out]]
             graph = builder.finish([value_in_graph(t) for t in made])
         back = apply(
@@ -213,6 +215,7 @@ def _call(node: Node, inputs: list[Tensor], needs: list[bool]) -> tuple[list[Ten
 
 
 def recomputing(part: Split, n_out: int, given: list[Tensor], inputs: list[Tensor]) -> Graph:
+    """The backward graph of a call that keeps only its arguments: cotangents and arguments to cotangents."""
     key = ("recomputing", part.ct_outputs)
     if key not in part.forward.derived:
         builder = Builder(part.backward.name)

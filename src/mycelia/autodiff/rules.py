@@ -105,7 +105,9 @@ def _vjp_primitive(op: Primitive) -> Primitive:
         out, pull = jax.vjp(lambda *a: op.lower(*a, **dict(attrs)), *inputs)
         outs = out if op.multi else (out,)
         full = tuple(
-            cts.pop(0) if np.issubdtype(o.dtype, np.inexact) or o.dtype.kind == "V" else np.zeros(o.shape, jax.dtypes.float0)
+            cts.pop(0).conj()
+            if np.issubdtype(o.dtype, np.inexact) or o.dtype.kind == "V"
+            else np.zeros(o.shape, jax.dtypes.float0)
             for o in outs
         )  # fmt: skip
         found = pull(full if op.multi else full[0])

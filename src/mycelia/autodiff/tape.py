@@ -60,7 +60,7 @@ def backward(
         if slots is None:
             slots = gathered[node] = [None] * len(node.values)
         held = slots[slot]
-        slots[slot] = ct if held is None else held + ct  # type: ignore[operator]
+        slots[slot] = ct if held is None else held + ct
 
     for output, ct in pairs:
         gather(output._node, output._slot, ct)

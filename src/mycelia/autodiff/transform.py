@@ -40,8 +40,10 @@ class _Step:
 def linearize(
     graph: Graph, args: Sequence[Tensor], active: Sequence[bool]
 ) -> tuple[list[Tensor], list[bool], Pullback]:
-    """Stage ``graph`` on ``args`` and return its outputs, which of them depend on active arguments, and
-    the pullback from output cotangents to argument cotangents (None for zero)."""
+    """Stage ``graph`` on ``args`` and give its outputs, which of them depend on active arguments, and the pullback.
+
+    The pullback goes from output cotangents to argument cotangents (None for zero).
+    """
     env: dict[Value, Tensor] = dict(zip(graph.params, args, strict=True))
     live: set[Value] = {p for p, a in zip(graph.params, active, strict=True) if a and p.type.dtype.is_inexact}
     steps: list[_Step] = []
@@ -51,9 +53,9 @@ def linearize(
         if not any(needs) or not node.op.differentiable:
             outs = restage(node, inputs)
         elif node.op.name in CONTROL_RULES:
-            outs, out_live, pullback = CONTROL_RULES[node.op.name](node, inputs, needs)
+            outs, out_live, back = CONTROL_RULES[node.op.name](node, inputs, needs)
             live.update(v for v, a in zip(node.outputs, out_live, strict=True) if a)
-            steps.append(_Step(node.inputs, node.outputs, needs, pullback, node))
+            steps.append(_Step(node.inputs, node.outputs, needs, back, node))
         else:
             outs = restage(node, inputs)
             live.update(v for v in node.outputs if v.type.dtype.is_inexact)
@@ -65,7 +67,7 @@ def linearize(
 
         def gather(value: Value, ct: Tensor | None) -> None:
             if ct is not None and value in live:
-                gathered[value] = gathered[value] + ct if value in gathered else ct  # type: ignore[operator]
+                gathered[value] = gathered[value] + ct if value in gathered else ct
 
         for value, ct in zip(graph.outputs, cts, strict=True):
             gather(value, ct)
@@ -107,10 +109,13 @@ def stage_inline(graph: Graph, args: Sequence[Tensor]) -> list[Tensor]:
 
 @dataclass(frozen=True)
 class Split:
-    """A graph differentiated: ``forward`` gives the outputs and then the residuals; ``backward`` takes the
-    cotangents of the outputs listed in ``ct_outputs``, then what ``residuals`` lists (``("param", i)`` is
-    argument i of the graph, ``("extra", k)`` is residual k of ``forward``), and gives the cotangents of the
-    arguments listed in ``ct_params``."""
+    """A graph differentiated.
+
+    ``forward`` gives the outputs and then the residuals; ``backward`` takes the cotangents of the outputs
+    listed in ``ct_outputs``, then what ``residuals`` lists (``("param", i)`` is argument i of the graph,
+    ``("extra", k)`` is residual k of ``forward``), and gives the cotangents of the arguments listed in
+    ``ct_params``.
+    """
 
     forward: Graph
     backward: Graph

@@ -28,7 +28,7 @@ class DType:
         self.title = title
         self.np: np.dtype[Any] = np.dtype(np_type)
         self.kind = kind
-        self.itemsize = self.np.itemsize
+        self.itemsize: int = self.np.itemsize
         self.is_floating = kind == "f"
         self.is_complex = kind == "c"
         self.is_integer = kind in "iu"
@@ -93,7 +93,7 @@ _ALIASES: dict[str, DType] = {
     "bool_": bool_, "half": float16, "float": float32, "single": float32, "double": float64, "int": int64,
     "long": int64, "short": int16, "byte": int8, "ubyte": uint8, "cfloat": complex64, "cdouble": complex128,
 }  # fmt: skip
-_PYTHON: dict[type, DType] = {bool: bool_, int: int64, float: float32, complex: complex64, str: string}
+_PYTHON: dict[type, DType] = {bool: bool_, int: int64, float: float32, complex: complex128, str: string}
 
 
 def dtype_named(name: str) -> DType:

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import jax
 
@@ -26,5 +27,6 @@ def keep_executables(folder: str) -> None:
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
 
 
-if jax.config.jax_compilation_cache_dir is None and os.environ.get("MYCELIA_CACHE_DIR") != "":
+_config: Any = jax.config  # its settings are attributes that its class does not declare
+if _config.jax_compilation_cache_dir is None and os.environ.get("MYCELIA_CACHE_DIR") != "":
     keep_executables(os.path.join(cache_folder(), "xla"))

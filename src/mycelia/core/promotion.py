@@ -11,8 +11,9 @@ complex type of the tensor's width.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import cache
+from collections.abc import Callable, Iterable
+from functools import cache, lru_cache
+from typing import ParamSpec, TypeVar, cast
 
 from mycelia.core import dtypes as dt
 from mycelia.core.dtypes import DType
@@ -20,6 +21,19 @@ from mycelia.core.errors import DTypeError
 
 _ORDER = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 _SIGNED_OF_SIZE = {1: dt.int8, 2: dt.int16, 4: dt.int32, 8: dt.int64}
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def cached(fn: Callable[P, R]) -> Callable[P, R]:
+    """``fn`` with an ``lru_cache`` that keeps its signature, so that a ``type`` may be an argument.
+
+    >>> from mycelia.core.promotion import cached
+    >>> cached(lambda kind: kind())(int)
+    0
+    """
+    return cast(Callable[P, R], lru_cache(maxsize=4096)(fn))
 
 
 @cache
@@ -47,7 +61,7 @@ def promote(a: DType, b: DType) -> DType | None:
     return _SIGNED_OF_SIZE.get(unsigned.itemsize * 2)
 
 
-@cache
+@cached
 def promote_scalar(tensor: DType, scalar: type) -> DType:
     """The dtype of a tensor combined with a Python scalar of the given type."""
     if scalar is bool:

@@ -90,7 +90,7 @@ class _Watch(Callback):
 
 def images(folder: Path, usage: str, *, shuffle: bool) -> Any:
     """Batches of (N, 1, 28, 28) float32 images of mean 0 and deviation 1, and (N,) int32 labels."""
-    data = MnistDataset(str(folder), usage=usage, shuffle=shuffle)
+    data: Any = MnistDataset(str(folder), usage=usage, shuffle=shuffle)
     data = data.map([vision.Rescale(1 / 255 / DEVIATION, -MEAN / DEVIATION), vision.HWC2CHW()], input_columns="image")
     data = data.map(lambda label: label.astype(np.int32), input_columns="label")
     return data.batch(BATCH, drop_remainder=usage == "train")

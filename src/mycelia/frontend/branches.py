@@ -15,7 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from mycelia.core import dtypes as dt
 from mycelia.core.errors import ArgumentValueError, GraphTypeError
+from mycelia.frontend.jumps import CODES, JUMP, RESULT
 from mycelia.frontend.merge import (
     Frozen,
     Mismatch,
@@ -35,7 +37,6 @@ from mycelia.ir.types import TensorType
 from mycelia.ops.logical import logical_and, logical_not, logical_or
 from mycelia.ops.operands import cast
 from mycelia.ops.shape import reshape
-from mycelia.core import dtypes as dt
 from mycelia.tensor import Parameter, Tensor
 from mycelia.tensor.dispatch import set_value, value_in_graph
 from mycelia.tensor.mode import current_builder, is_staging
@@ -44,10 +45,8 @@ from mycelia.tensor.tensor import wrap
 Plan = Callable[[Sequence[Tensor]], Any]
 Thunk = Callable[[], Any]
 
-#: The variable and value by which rewritten code says that a path ended in ``raise``.
-JUMP, RAISED = "_ms_j", 4
-
-_IF_TRUE, _IF_FALSE = "if the condition is true", "if it is false"
+_IF = ("if the condition is true", "if it is false")
+_PATHS = ("on one path", "on another")
 
 
 def truth(value: Any) -> bool | Tensor:
@@ -111,8 +110,11 @@ def line_up(parts: Sequence[Any], explicit_last: bool = False) -> list[Value]:
 class Join:
     """The outputs of two branches under construction."""
 
-    def __init__(self, where: str, then: Closed, other: Closed, bottoms: tuple[bool, bool] = (False, False)) -> None:
-        self.where = where
+    def __init__(
+        self, where: str, then: Closed, other: Closed, bottoms: tuple[bool, bool] = (False, False),
+        when: tuple[str, str] = _IF,
+    ) -> None:  # fmt: skip
+        self.where, self.when = where, when
         self.sides = (then, other)
         self.bottoms = bottoms
         self.pairs: list[tuple[Value, Value]] = []
@@ -132,6 +134,8 @@ class Join:
         if a.is_undefined or b.is_undefined:
             side = 0 if b.is_undefined else 1
             message = f"'{name}' is defined only if the condition at line {line} is {'false' if side else 'true'}"
+            if self.when is not _IF:
+                message = f"'{name}' is defined on some of the paths to line {line} only"
             inner = self._one_sided((a, b)[side], side)
             return lambda outs: Maybe(name, inner(outs), message)
         check_structure(a, b)
@@ -176,7 +180,7 @@ class Join:
             snaps = [Snap(tensor, c.written[i][1] if i in c.written else None) for c in self.sides]
             if snaps[0].type != snaps[1].type:
                 mismatch = Mismatch(describe(snaps[0]), describe(snaps[1]), "write a tensor of the same type")
-                raise mismatch.error(self.where, tensor_label(tensor, env), (_IF_TRUE, _IF_FALSE))
+                raise mismatch.error(self.where, tensor_label(tensor, env), self.when)
             first, second = (s.inside(c.builder) for s, c in zip(snaps, self.sides, strict=True))
             plans.append((tensor, self._pair(first, second)))
         return plans
@@ -193,13 +197,13 @@ class Join:
             label = place_label(place, env)
             if a.is_undefined != b.is_undefined:
                 raise GraphTypeError(
-                    self.where, message=f"{label} is set only {_IF_FALSE if a.is_undefined else _IF_TRUE}",
+                    self.where, message=f"{label} is set only {self.when[a.is_undefined]}",
                     hint="set it before the condition",
                 )  # fmt: skip
             try:
                 plans.append((place, self.plan(a, b, place.label, 0)))
             except Mismatch as mismatch:
-                raise mismatch.error(self.where, label, (_IF_TRUE, _IF_FALSE)) from None
+                raise mismatch.error(self.where, label, self.when) from None
         return plans
 
     def finish(self, predicate: Tensor) -> list[Tensor]:
@@ -237,35 +241,44 @@ def place_label(place: Place, env: dict[str, Any]) -> str:
 
 def variable_label(name: str) -> str:
     """How a message calls a variable."""
-    return "the returned value" if name == "_ms_r" else f"'{name}'"
+    if name.startswith("_ms_"):
+        return "the returned value" if name == RESULT else "the value"
+    return f"'{name}'"
 
 
 class Branch:
-    """One ``if`` on a tensor, between its test and its end. Rewritten code drives it::
+    """One ``if`` on a tensor, between its test and its end.
 
-    b = branch(test, line, names, weak)
-    if b.staged: b.begin(locals())
-    if b.then:
-        ...body...
-        if b.staged: x, y = b.switch(locals())
-    if b.other:
-        ...else...
-        if b.staged: x, y = b.join(locals())
+    Rewritten code drives it::
+
+        b = branch(test, line, names, weak, kept)
+        if b.staged: b.begin(locals())
+        if b.then:
+            ...body...
+            if b.staged: x, y = b.switch(locals())
+        if b.other:
+            ...else...
+            if b.staged: x, y = b.join(locals())
     """
 
-    __slots__ = ("_before", "_closed", "_kept", "_line", "_names", "_predicate", "_region", "_weak", "_where")
+    __slots__ = (
+        "_before", "_closed", "_env", "_kept", "_line", "_names", "_predicate", "_region", "_weak", "_when",
+        "_where",
+    )  # fmt: skip
 
     staged = then = other = True
 
     def __init__(
         self, where: str, predicate: Tensor, line: int, names: tuple[str, ...], weak: tuple[str, ...] = (),
-        kept: tuple[str, ...] = (),
+        kept: tuple[str, ...] = (), when: tuple[str, str] = _IF,
     ) -> None:  # fmt: skip
+        self._when = when
         self._where, self._predicate, self._line = where, predicate, line
         self._names, self._weak, self._kept = (*names, *weak), frozenset(weak), kept
 
     def begin(self, env: dict[str, Any]) -> int:
         """Start the first branch; ``env`` holds the variables. Gives 0, the value of an undone jump."""
+        self._env = env
         self._before = {n: env[n] if n in env else Undefined(n) for n in (*self._names, *self._kept)}
         self._region = Region(f"{self._where}_true").open()
         return 0
@@ -280,17 +293,17 @@ class Branch:
         """End the second branch; gives the joined variables."""
         then, ours, raised = self._closed
         other, theirs, raised_too = self._close(env)
-        join = Join(self._where, then, other, (raised, raised_too))
+        join = Join(self._where, then, other, (raised, raised_too), self._when)
         plans = []
         for name, a, b in zip(self._names, ours, theirs, strict=True):
             try:
                 plans.append(join.plan(a, b, name, self._line))
             except Mismatch as mismatch:
-                error = mismatch.error(self._where, variable_label(name), (_IF_TRUE, _IF_FALSE))
+                error = mismatch.error(self._where, variable_label(name), self._when)
                 if name not in self._weak:
                     raise error from None
                 plans.append(_keep(Undefined(name, str(error), mismatch.hint)))
-        written, logged = join.plan_written(env), join.plan_log(env)
+        written, logged = join.plan_written(self._env), join.plan_log(self._env)
         outs = join.finish(self._predicate)
         _write_back(written, logged, outs)
         return (*[plan(outs) for plan in plans], *[self._before[n] for n in self._kept])
@@ -302,7 +315,7 @@ class Branch:
 
     def _close(self, env: dict[str, Any]) -> tuple[Closed, list[Frozen], bool]:
         values = [Frozen(env[n] if n in env else self._before[n]) for n in self._names]
-        raised = type(env.get(JUMP)) is int and env[JUMP] == RAISED
+        raised = type(env.get(JUMP)) is int and env[JUMP] == CODES["raise"]
         return self._region.close(Frozen), values, raised
 
 
@@ -347,7 +360,7 @@ def guard(
     """What follows a statement that may have jumped: it runs if ``jump`` is 0."""
     if type(jump) is int:
         return SKIPPED if jump else TAKEN
-    return Branch("if", logical_not(jump), line, names, weak, kept)
+    return Branch("if", logical_not(jump), line, names, weak, kept, _PATHS)
 
 
 # -- expressions -----------------------------------------------------------------------------------------
@@ -371,7 +384,7 @@ def _joined(where: str, predicate: Tensor, then: tuple[Closed, Any, Frozen], oth
     try:
         plan = join.plan(then[2], other[2], where, 0)
     except Mismatch as mismatch:
-        raise mismatch.error(where, "the value", (_IF_TRUE, _IF_FALSE)) from None
+        raise mismatch.error(where, "the value", _IF) from None
     written, logged = join.plan_written({}), join.plan_log({})
     outs = join.finish(predicate)
     _write_back(written, logged, outs)
@@ -433,19 +446,22 @@ def _operands(both: bool, first: Any, thunks: Sequence[Thunk]) -> Any:
                 return value
             value = thunk()
             continue
-        rest = thunks[i:]
         plain = isinstance(value, Tensor) and Snap(value).type == TensorType(dt.bool_, ())
-        return _connect(both, known, lambda: _operands(both, rest[0](), rest[1:]), known if plain else value)
+        return _connect(both, known, _rest_of(both, thunks[i:]), known if plain else value)
     return value
 
 
+def _rest_of(both: bool, thunks: Sequence[Thunk]) -> Thunk:
+    return lambda: _operands(both, thunks[0](), thunks[1:])
+
+
 def and_(first: Any, *rest: Thunk) -> Any:
-    """``first and rest[0]() and ...``"""
+    """The value of ``first and rest[0]() and ...``."""
     return _operands(True, first, rest)
 
 
 def or_(first: Any, *rest: Thunk) -> Any:
-    """``first or rest[0]() or ...``"""
+    """The value of ``first or rest[0]() or ...``."""
     return _operands(False, first, rest)
 
 
@@ -461,7 +477,7 @@ def all_of(first: Any, *rest: Thunk) -> bool | Tensor:
 
 
 def any_of(first: Any, *rest: Thunk) -> bool | Tensor:
-    """The truth of ``first or rest[0]() or ...``"""
+    """The truth of ``first or rest[0]() or ...``."""
     result: bool | Tensor = _operands(False, truth(first), list(_tests(rest)))
     return result
 
@@ -481,7 +497,7 @@ def contains(item: Any, container: Any) -> Any:
         if involved and is_staging():
             if any(x is item for x in container):
                 return True
-            return any_of(False, *[(lambda x=x: item == x) for x in container])  # type: ignore[misc]
+            return any_of(False, *[(lambda x=x: item == x) for x in container])
     return item in container
 
 

@@ -43,7 +43,7 @@ def is_users(fn: FunctionType) -> bool:
 
 
 #: Set by :mod:`mycelia.frontend.convert`, which builds on this module.
-_convert: Callable[[Any], Any] = lambda fn: fn
+_convert: Callable[[Any], Any]
 
 
 def set_convert(convert: Callable[[Any], Any]) -> None:
@@ -74,7 +74,7 @@ def call(fn: Any) -> Any:
         return _convert(fn)
     if isinstance(fn, type):
         return fn
-    method = getattr(kind, "__call__", None)
+    method = kind.__call__ if callable(fn) else None
     if type(method) is FunctionType:
         return MethodType(_convert(method), fn) if is_users(method) else fn
     return fn
@@ -126,8 +126,8 @@ def _extreme(name: str, better: Callable[[Any, Any], Any]) -> Callable[..., Any]
             if type(wins) is bool:
                 found, rank = (value, other) if wins else (found, rank)
             else:
-                pair = choose(name, wins, lambda v=value, o=other: (v, o), lambda f=found, r=rank: (f, r))
-                found, rank = pair
+                taken, kept = functools.partial(tuple, (value, other)), functools.partial(tuple, (found, rank))
+                found, rank = choose(name, wins, taken, kept)
         return found
 
     extreme.__name__ = name

@@ -10,12 +10,11 @@ Code is compiled once per code object. A converted function is kept as long as i
 """
 
 from __future__ import annotations
-
 import __future__
 
 import ast
-import copy
 import functools
+import sys
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -24,12 +23,14 @@ from mycelia.frontend import calls, runtime
 from mycelia.frontend.calls import is_users
 from mycelia.frontend.rewrite_expressions import RUNTIME, THUNK
 from mycelia.frontend.rewrite_statements import FunctionRewriter
-from mycelia.frontend.source import Located, locate
+from mycelia.frontend.source import Located, copied, locate
 from mycelia.tensor.mode import state
 
 _FUTURE_FLAGS = functools.reduce(
     lambda flags, feature: flags | getattr(__future__, feature).compiler_flag, __future__.all_feature_names, 0
 )
+#: The recursion limit while a tree is rewritten: ``elif`` chains are nested as deep as they are long.
+_DEEP = 20_000
 
 
 class _Rewritten:
@@ -97,7 +98,7 @@ def _converted(fn: FunctionType) -> FunctionType:
         rewritten = _by_code.get(key)
         if rewritten is None:
             rewritten = _by_code[key] = _rewrite(fn)
-        if rewritten.code is None:
+        if rewritten.code is None or rewritten.code is code:
             return fn
         made = _rebuilt(fn, rewritten.code)
         _by_function[fn] = (code, made)
@@ -139,10 +140,12 @@ def _rewrite(fn: FunctionType) -> _Rewritten:
         return _Rewritten(None, f"the source of '{fn.__qualname__}' is not available")
     if isinstance(located.node, ast.AsyncFunctionDef):
         return _Rewritten(None, f"'{fn.__qualname__}' is a coroutine")
-    node = copy.deepcopy(located.node)
-    assert not isinstance(node, ast.AsyncFunctionDef)
+    node = copied(located.node)
+    assert isinstance(node, (ast.FunctionDef, ast.Lambda))
     _strip(node)
+    limit = sys.getrecursionlimit()
     try:
+        sys.setrecursionlimit(max(limit, _DEEP))
         rewriter = FunctionRewriter(node, located.class_name)
         node = rewriter.rewrite()
         if not rewriter.changed:
@@ -151,6 +154,8 @@ def _rewrite(fn: FunctionType) -> _Rewritten:
         new = _compile(node, located, code)
     except (SyntaxError, RecursionError) as error:  # nested deeper than the compiler of Python goes
         return _Rewritten(None, f"'{fn.__qualname__}' cannot be compiled again: {error}")
+    finally:
+        sys.setrecursionlimit(limit)
     missing = set(new.co_freevars) - set(code.co_freevars) - {RUNTIME}
     if missing:
         return _Rewritten(None, f"the source of '{fn.__qualname__}' has changed ({', '.join(sorted(missing))})")

@@ -208,7 +208,7 @@ class Flow:
         self.bodies[id(s)] = len(self.points)
         return [*loop.breaks, *self._block(s.orelse, [head])]
 
-    _on_AsyncFor = _on_For
+    _on_AsyncFor = _on_For  # noqa: N815
 
     def _on_With(self, s: ast.With | ast.AsyncWith, before: list[int]) -> list[int]:
         for item in s.items:
@@ -222,7 +222,7 @@ class Flow:
             self.points[p].raises_to.append(after)
         return [after]
 
-    _on_AsyncWith = _on_With
+    _on_AsyncWith = _on_With  # noqa: N815
 
     def _on_Try(self, s: ast.Try, before: list[int]) -> list[int]:
         final = _Finally() if s.finalbody else None
@@ -260,7 +260,7 @@ class Flow:
         self._exits.extend(leaving)  # an exception goes on after the block
         return leaving
 
-    _on_TryStar = _on_Try
+    _on_TryStar = _on_Try  # noqa: N815
 
     def _on_Match(self, s: ast.Match, before: list[int]) -> list[int]:
         missed = [self._step(before, s.subject)]
@@ -308,7 +308,7 @@ class Flow:
             self.globals.update(s.names)
         return [self._point(before)]
 
-    _on_Nonlocal = _on_Global
+    _on_Nonlocal = _on_Global  # noqa: N815
 
     # -- names of one step -------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ import numpy as np
 from mycelia.core import dtypes as dt
 from mycelia.core.errors import ArgumentTypeError, ArgumentValueError, GraphError, GraphTypeError
 from mycelia.frontend.branches import line_up, place_label, tensor_label, truth, variable_label
+from mycelia.frontend.jumps import JUMP
 from mycelia.frontend.merge import (
     Frozen,
     Mismatch,
@@ -50,7 +51,6 @@ from mycelia.tensor.tensor import wrap
 _MAX_PASSES = 12
 _BOOL, _COUNT = TensorType(dt.bool_, ()), TensorType(dt.int64, ())
 
-BREAK, CONTINUE, RETURN = 1, 2, 3
 _WHEN = ("before the loop", "after one round")
 
 
@@ -71,7 +71,7 @@ class SymbolicRange:
 
     def length(self) -> Tensor:
         """The number of rounds (negative means none): -((start - stop) // step)."""
-        return -((self.start - self.stop) // self.step)  # type: ignore[no-any-return]
+        return -((self.start - self.stop) // self.step)
 
     def item(self, count: Tensor) -> Tensor:
         """The number of round ``count``."""
@@ -80,7 +80,7 @@ class SymbolicRange:
             value = value * self.step
         if type(self.start) is not int or self.start != 0:
             value = value + self.start
-        return value  # type: ignore[no-any-return]
+        return value
 
 
 def make_range(*args: Any) -> Any:
@@ -218,7 +218,9 @@ class _Slot:
 
 
 class Loop:
-    """One ``while`` or ``for`` statement. Rewritten code drives it::
+    """One ``while`` or ``for`` statement.
+
+    Rewritten code drives it::
 
         w = loop(line, names)
         while w.test(condition, locals()):
@@ -272,7 +274,7 @@ class Loop:
             return iterable
         self._where, self._range = "for", iterable
         self._length = value_in_graph(iterable.length())
-        zero, yes = current_builder().constant(np.int64(0)), current_builder().constant(np.bool_(True))
+        zero, yes = current_builder().constant(np.array(0)), current_builder().constant(np.array(True))
         self._start(env, [zero, yes], [_COUNT, _BOOL])
         return self
 
@@ -287,7 +289,7 @@ class Loop:
 
     def end(self, env: dict[str, Any]) -> None:
         """The body of a ``for`` has come to its end."""
-        jump = env.get("_ms_j", 0)
+        jump = env.get(JUMP, 0)
         going: Any = logical_not(cast(jump, dt.bool_)) if isinstance(jump, Tensor) else not jump
         self._end(env, going)
 
@@ -300,7 +302,7 @@ class Loop:
         self._slots: list[_Slot] = []
         for name in self._names:
             slot = _Slot(name, variable_label(name), env[name] if name in env else Undefined(name))
-            slot.reset, slot.weak = name == "_ms_j", name in self._weak
+            slot.reset, slot.weak = name == JUMP, name in self._weak
             self._slots.append(slot)
         self._before = {n: env[n] if n in env else Undefined(n) for n in self._kept}
         self._written: dict[int, Tensor] = {}
@@ -366,10 +368,10 @@ class Loop:
         return False
 
     def _next_control(self, builder: Builder, going: bool | Tensor) -> list[Value]:
-        flag = builder.constant(np.bool_(going)) if type(going) is bool else value_in_graph(going)  # type: ignore[arg-type]
+        flag = builder.constant(np.array(going)) if type(going) is bool else value_in_graph(going)
         if self._range is None:
             return [flag]
-        return [value_in_graph(self._control[0] + 1), flag]  # type: ignore[operator]
+        return [value_in_graph(self._control[0] + 1), flag]
 
     def _update(self, slot: _Slot, after: Frozen) -> bool:
         try:
@@ -453,4 +455,4 @@ def clear(jump: Any, kind: int, last: bool = False) -> Any:
         return 0 if jump == kind else jump
     if last:
         return 0
-    return cast(logical_not(eq(jump, kind)), jump.dtype) * jump  # type: ignore[operator]
+    return cast(logical_not(eq(jump, kind)), jump.dtype) * jump

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from mycelia.autodiff.rules import zeros
-from mycelia.core import dtypes as dt
-from mycelia.core import tree
+from mycelia.core import dtypes as dt, tree
 from mycelia.core.dtypes import DType
 from mycelia.core.errors import GraphTypeError
 from mycelia.core.promotion import promote, promote_scalar
@@ -34,6 +33,12 @@ from mycelia.tensor.tensor import wrap
 _NUMBERS = (bool, int, float, complex)
 _RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 _COMPARED_BY_VALUE = (str, bytes, frozenset, range, slice, type(None), type(...), Enum, DType, type)
+
+
+_LENGTHS = (
+    "what depends on a tensor keeps its keys and length: write into a tensor or list that was made before, "
+    "or go by a Python condition"
+)
 
 
 class Snap:
@@ -113,7 +118,7 @@ def describe(leaf: Any) -> str:
         text = repr(leaf)
         return f"the {type(leaf).__name__} {text if len(text) <= 40 else text[:37] + '...'}"
     if isinstance(leaf, (list, tuple, set, dict, frozenset)):
-        return f"a {type(leaf).__name__} of {len(leaf)}"
+        return f"a {type(leaf).__name__} of length {len(leaf)}"
     name = getattr(leaf, "__name__", None)
     return f"the {type(leaf).__name__} '{name}'" if isinstance(name, str) else f"a {type(leaf).__name__} object"
 
@@ -143,8 +148,6 @@ def same(a: Any, b: Any) -> bool:
         return a.dtype == b.dtype and np.array_equal(a, b)
     if isinstance(a, (np.generic, *_COMPARED_BY_VALUE)):
         return bool(a == b)
-    if type(a).__eq__ is object.__eq__:
-        return False
     return (a == b) is True
 
 
@@ -234,7 +237,7 @@ def check_structure(a: Frozen, b: Frozen) -> None:
     """
     if a.treedef != b.treedef:
         one_tensor = a.treedef is tree.LEAF or b.treedef is tree.LEAF
-        hint = "use the same kind of value on both paths" if one_tensor else "keep the same keys and lengths on both"
+        hint = "use the same kind of value on both paths" if one_tensor else _LENGTHS
         raise Mismatch(describe_nest(a), describe_nest(b), hint)
 
 

@@ -255,15 +255,15 @@ def touch_attribute(owner: Any, name: str, in_place: bool = False) -> Any:
 
 def touch_cell(name: str, closure: Callable[[], Any]) -> None:
     """The variable ``name`` that ``closure`` closes over is about to be set."""
-    if _local.regions and closure.__closure__:  # type: ignore[attr-defined]
-        cell: CellType = closure.__closure__[0]  # type: ignore[attr-defined]
+    if _local.regions and closure.__closure__:
+        cell: CellType = closure.__closure__[0]
         _record(cell, id(cell), lambda: CellPlace(cell, f"'{name}'"))
 
 
 def own_cell(closure: Callable[[], Any]) -> None:
     """The variable that ``closure`` closes over belongs to a call that starts now."""
-    if _local.regions and closure.__closure__:  # type: ignore[attr-defined]
-        cell: CellType = closure.__closure__[0]  # type: ignore[attr-defined]
+    if _local.regions and closure.__closure__:
+        cell: CellType = closure.__closure__[0]
         _local.regions[-1].fresh[id(cell)] = cell
 
 

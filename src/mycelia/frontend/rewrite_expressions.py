@@ -199,7 +199,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         made, value, joined = (self.host.fresh(k) for k in "bvq")
         bound = [*walrus_names((node.body, node.orelse)), value]
         line = ast.Constant(node.lineno)
-        names = ast.Constant(tuple(mangle(n, self.host.class_name) for n in bound))
+        names = ast.Tuple([ast.Constant(mangle(n, self.host.class_name)) for n in bound], ast.Load())
 
         def staged(step: ast.expr, otherwise: ast.expr | None = None) -> ast.expr:
             return ast.IfExp(attribute(made, "staged"), step, otherwise or ast.Constant(None))
@@ -245,6 +245,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         self._generic(node)
         if not isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
             return node
+        self.changed = True
         return ast.copy_location(runtime("new", node), node)
 
     visit_List = visit_Set = visit_Dict = _display  # noqa: N815
@@ -268,6 +269,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         self._scoped -= 1
         if isinstance(node, ast.GeneratorExp):
             return node
+        self.changed = True
         return ast.copy_location(runtime("new", node), node)
 
     visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension  # noqa: N815
@@ -275,11 +277,14 @@ class ExpressionRewriter(ast.NodeTransformer):
     def _kept(self, condition: ast.expr) -> ast.expr:
         if surely_python(condition):
             return self.expression(condition)
+        self.changed = True
         return ast.copy_location(runtime("keep", self.test(condition)), condition)
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
         for args in (node.args.defaults, node.args.kw_defaults):
-            args[:] = [d if d is None else self.expression(d) for d in args]
+            for i, default in enumerate(args):
+                if default is not None:
+                    args[i] = self.expression(default)
         self._hidden.append(set(argument_names(node.args)))
         self._scoped += 1
         node.body = self.expression(node.body)

@@ -25,10 +25,23 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from mycelia.frontend.flow import Flow, State
+from mycelia.frontend.jumps import (
+    CODES,
+    FLAGGED,
+    FRAME,
+    JUMP,
+    RESULT,
+    TO_LOOP,
+    always_jumps,
+    flagged,
+    flags_of,
+    stageable,
+)
 from mycelia.frontend.rewrite_expressions import (
     ExpressionRewriter,
     assign,
@@ -46,66 +59,9 @@ from mycelia.frontend.source import mangle
 Statements = Sequence[ast.stmt]
 Code = list[ast.stmt]
 
-JUMP, RESULT, FRAME = "_ms_j", "_ms_r", "_ms_f"
-_CODES = {"break": 1, "continue": 2, "return": 3, "raise": 4}
-_TO_LOOP = frozenset({"break", "continue"})
-_FLAGGED = frozenset({"break", "continue", "return"})
 _IN_PLACE = (ast.Add, ast.Sub, ast.Mult, ast.BitOr, ast.BitAnd, ast.BitXor)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _MAX_MOVED = 60
-
-
-def stageable(test: ast.expr) -> bool:
-    """Whether a condition may turn out to be a tensor."""
-    return not surely_python(test)
-
-
-def always_jumps(body: Statements) -> bool:
-    """Whether the end of a statement list cannot be reached."""
-    if not body:
-        return False
-    last = body[-1]
-    if isinstance(last, (ast.Return, ast.Break, ast.Continue, ast.Raise)):
-        return True
-    if isinstance(last, ast.If):
-        return always_jumps(last.body) and always_jumps(last.orelse)
-    return isinstance(last, ast.With) and always_jumps(last.body) and not isinstance(last.body[-1], ast.Raise)
-
-
-def flagged(body: Statements, inside: bool) -> frozenset[str]:
-    """The jumps out of a statement list that may have to be made by setting the jump code.
-
-    ``inside`` says whether a region may be open around the list.
-    """
-    kinds: frozenset[str] = frozenset()
-    for s in body:
-        inside = inside or bool(kinds & _FLAGGED)
-        kinds |= _flagged(s, inside)
-    return kinds
-
-
-def _flagged(s: ast.stmt, inside: bool) -> frozenset[str]:
-    if isinstance(s, (ast.Return, ast.Break, ast.Continue, ast.Raise)):
-        return frozenset({type(s).__name__.lower()}) if inside else frozenset()
-    if isinstance(s, ast.If):
-        inside = inside or stageable(s.test)
-        return flagged(s.body, inside) | flagged(s.orelse, inside)
-    if isinstance(s, (ast.While, ast.For)):
-        inner = flagged(s.body, True)
-        return (inner - _TO_LOOP) | flagged(s.orelse, inside or bool(inner))
-    if isinstance(s, (ast.With, ast.AsyncWith)):
-        return flagged(s.body, inside)
-    if isinstance(s, ast.AsyncFor):
-        return flagged(s.body, inside) - _TO_LOOP
-    if isinstance(s, (ast.Try, ast.TryStar)):
-        kinds = flagged(s.body, inside)
-        kinds |= flagged(s.orelse, inside or bool(kinds & _FLAGGED))
-        for handler in s.handlers:
-            kinds |= flagged(handler.body, inside)
-        return kinds | flagged(s.finalbody, inside)
-    if isinstance(s, ast.Match):
-        return frozenset().union(*(flagged(c.body, inside) for c in s.cases))
-    return frozenset()
 
 
 def _own_parts(body: Statements) -> list[ast.AST]:
@@ -131,6 +87,19 @@ def _has_regions(body: Statements) -> bool:
     return False
 
 
+def _place_children(top: ast.AST) -> None:
+    """Give new nodes the position of the node they stand in; nodes that have one are left, and all below them."""
+    stack = [top]
+    while stack:
+        node = stack.pop()
+        for child in ast.iter_child_nodes(node):
+            if not hasattr(child, "lineno"):
+                if "lineno" in child._attributes:
+                    ast.copy_location(child, node)
+                    child.lineno, child.col_offset = node.lineno, node.col_offset  # type: ignore[attr-defined]
+                stack.append(child)
+
+
 @dataclass(slots=True)
 class _Catcher:
     """A ``try`` or handler around the statements being rewritten, with the variable that marks its regions."""
@@ -154,7 +123,7 @@ class FunctionRewriter:
         self.flow = Flow(node)
         self.marked = self._may_be_unbound()
         self.expressions = ExpressionRewriter(self)
-        self._numbers = parent._numbers if parent is not None else itertools.count(1)
+        self._numbers: Iterator[int] = parent._numbers if parent is not None else itertools.count(1)
         self._inside = 0
         self._moved = 0
         self._loops: list[str] = []
@@ -224,7 +193,8 @@ class FunctionRewriter:
 
     def _may_be_unbound(self) -> set[str]:
         """Variables that some statement may bind on one of its paths only."""
-        flow, found = self.flow, set()
+        flow = self.flow
+        found: set[str] = set()
         compound = (ast.If, ast.While, ast.For, ast.With, ast.Try, ast.TryStar, ast.Match)
         if not self.uses_frame:
             return set()
@@ -241,8 +211,8 @@ class FunctionRewriter:
         code: Code = []
         for i, s in enumerate(body):
             rest = body[i + 1 :]
-            kinds = _flagged(s, bool(self._inside))
-            if isinstance(s, ast.If) and rest and kinds & _FLAGGED and self._moved < _MAX_MOVED:
+            kinds = flags_of(s, bool(self._inside))
+            if isinstance(s, ast.If) and rest and kinds & FLAGGED and self._moved < _MAX_MOVED:
                 moved = self._with_rest(s, rest)
                 if moved is not None:
                     self._moved += 1
@@ -252,7 +222,7 @@ class FunctionRewriter:
             code += self.statement(s)
             if isinstance(s, (ast.Return, ast.Break, ast.Continue, ast.Raise)):
                 return code
-            if kinds & (_FLAGGED if not self._inside else frozenset(_CODES)):
+            if kinds & (FLAGGED if not self._inside else frozenset(CODES)):
                 code += self._leave(kinds, s)
                 if rest:
                     code += self._guarded(rest, rest[0])
@@ -263,7 +233,7 @@ class FunctionRewriter:
 
     def _with_rest(self, s: ast.If, rest: Statements) -> Code | None:
         """``if c: ...jump...`` and what follows, as one statement; None if neither side always jumps."""
-        jumps = [always_jumps(side) and bool(flagged(side, True) & _FLAGGED) for side in (s.body, s.orelse)]
+        jumps = [always_jumps(side) and bool(flagged(side, True) & FLAGGED) for side in (s.body, s.orelse)]
         if jumps[0] and not always_jumps(s.orelse):
             body, orelse = list(s.body), [*s.orelse, *rest]
         elif jumps[1] and not always_jumps(s.body):
@@ -277,12 +247,12 @@ class FunctionRewriter:
     def _placed(self, code: Code, where: ast.AST) -> Code:
         """Statements made here, at the position of a statement's header."""
         line, column = where.lineno, where.col_offset  # type: ignore[attr-defined]
-        header = getattr(where, "test", None) or getattr(where, "iter", None) or where
+        header: Any = getattr(where, "test", None) or getattr(where, "iter", None) or where
         for s in code:
             if not hasattr(s, "lineno"):
                 s.lineno, s.col_offset = line, column
                 s.end_lineno, s.end_col_offset = header.end_lineno, header.end_col_offset
-                ast.fix_missing_locations(s)
+                _place_children(s)
         return code
 
     def statement(self, s: ast.stmt) -> Code:
@@ -360,8 +330,8 @@ class FunctionRewriter:
     def _named(self, state: State) -> list[ast.expr]:
         return [self._tuple(names) for names in (state.read, state.captured, state.dead)]
 
-    def _tuple(self, names: Sequence[str]) -> ast.Constant:
-        return ast.Constant(tuple(mangle(n, self.class_name) for n in names))
+    def _tuple(self, names: Sequence[str]) -> ast.expr:
+        return ast.Tuple([ast.Constant(mangle(n, self.class_name)) for n in names], ast.Load())
 
     @staticmethod
     def _when_staged(owner: str, s: ast.stmt) -> ast.stmt:
@@ -378,14 +348,14 @@ class FunctionRewriter:
         frame = attribute(FRAME, "native")
 
         def when(kind: str, owner: ast.expr, body: Code) -> None:
-            made = runtime("jumped", name(JUMP), ast.Constant(_CODES[kind]))
+            made = runtime("jumped", name(JUMP), ast.Constant(CODES[kind]))
             code.append(ast.If(ast.BoolOp(ast.And(), [made, owner]), body, []))
 
         if "return" in kinds:
             when("return", frame, [ast.Return(runtime("sure", name(RESULT)))])
         if "raise" in kinds:
             when("raise", frame, [ast.Return(ast.Constant(None))])
-        if self._loops and kinds & _TO_LOOP:
+        if self._loops and kinds & TO_LOOP:
             native = attribute(self._loops[-1], "native")
             if "break" in kinds:
                 when("break", native, [ast.Break()])
@@ -401,7 +371,7 @@ class FunctionRewriter:
         code: Code = [
             ast.Assign([store(RESULT)], value),
             ast.If(attribute(FRAME, "native"), [ast.Return(name(RESULT))], []),
-            ast.Assign([store(JUMP)], ast.Constant(_CODES["return"])),
+            ast.Assign([store(JUMP)], ast.Constant(CODES["return"])),
         ]
         return self._placed(code, s)
 
@@ -411,11 +381,11 @@ class FunctionRewriter:
         kind = type(s).__name__.lower()
         code: Code = [
             ast.If(attribute(self._loops[-1], "native"), [s], []),
-            ast.Assign([store(JUMP)], ast.Constant(_CODES[kind])),
+            ast.Assign([store(JUMP)], ast.Constant(CODES[kind])),
         ]
         return self._placed(code, s)
 
-    _on_Continue = _on_Break
+    _on_Continue = _on_Break  # noqa: N815
 
     def _on_Raise(self, s: ast.Raise) -> Code:
         s.exc = None if s.exc is None else self.expressions.expression(s.exc)
@@ -432,7 +402,7 @@ class FunctionRewriter:
             ast.Assign([store(error)], s.exc),
             ast.If(native, [real], []),
             ast.Expr(staged),
-            ast.Assign([store(JUMP)], ast.Constant(_CODES["raise"])),
+            ast.Assign([store(JUMP)], ast.Constant(CODES["raise"])),
         ]
         return self._placed(code, s)
 
@@ -441,6 +411,7 @@ class FunctionRewriter:
     def _on_While(self, s: ast.While) -> Code:
         start, end = self.flow.ranges[id(s)][0], self.flow.bodies[id(s)]
         kinds = flagged(s.body, True)
+        last = "return" not in kinds | flagged(s.orelse, True)
         state = self._state((start, end), kinds, self.flow.live_in[start])
         w = self.fresh("w")
         body = self._loop_body(w, s.body, kinds)
@@ -450,7 +421,7 @@ class FunctionRewriter:
             self._at(self._when_staged(w, assign(state.all, attribute(w, "state"))), s), *self._loop_else(s, kinds)
         ]  # fmt: skip
         made = runtime("loop", ast.Constant(s.lineno), *self._named(state))
-        return self._placed([ast.Assign([store(w)], made), loop, *self._loop_end(s, kinds)], s)
+        return self._placed([ast.Assign([store(w)], made), loop, *self._loop_end(kinds, last)], s)
 
     def _loop_test(self, s: ast.While, kinds: frozenset[str]) -> ast.expr:
         if not kinds - {"continue"}:
@@ -473,7 +444,7 @@ class FunctionRewriter:
         if "continue" not in kinds:
             return []
         last = ast.Constant(not kinds & {"break", "return"})
-        clear = runtime("clear", name(JUMP), ast.Constant(_CODES["continue"]), last)
+        clear = runtime("clear", name(JUMP), ast.Constant(CODES["continue"]), last)
         return self._placed([ast.Assign([store(JUMP)], clear)], where)
 
     def _loop_else(self, s: ast.While | ast.For, kinds: frozenset[str]) -> Code:
@@ -484,16 +455,17 @@ class FunctionRewriter:
         return self.block(s.orelse)
 
     @staticmethod
-    def _loop_end(s: ast.While | ast.For, kinds: frozenset[str]) -> Code:
+    def _loop_end(kinds: frozenset[str], last: bool) -> Code:
         if not kinds - {"continue"}:
             return []
-        last = ast.Constant(not (kinds | flagged(s.orelse, True)) & {"return"})
-        return [ast.Assign([store(JUMP)], runtime("clear", name(JUMP), ast.Constant(_CODES["break"]), last))]
+        clear = runtime("clear", name(JUMP), ast.Constant(CODES["break"]), ast.Constant(last))
+        return [ast.Assign([store(JUMP)], clear)]
 
     def _on_For(self, s: ast.For) -> Code:
         start, end = self.flow.ranges[id(s)][0] + 1, self.flow.bodies[id(s)]
         live = self.flow.live_in[start]
         kinds = flagged(s.body, True)
+        last = "return" not in kinds | flagged(s.orelse, True)
         state = self._state((start, end), kinds, live)
         bound = {n.id for n in ast.walk(s.target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         source = self.expressions.expression(s.iter)
@@ -518,7 +490,7 @@ class FunctionRewriter:
         ]  # fmt: skip
         targets = self._tuple([n for n in state.all if n in bound])
         made = runtime("loop", ast.Constant(s.lineno), *self._named(state), targets)
-        return self._placed([ast.Assign([store(w)], made), loop, *self._loop_end(s, kinds)], s)
+        return self._placed([ast.Assign([store(w)], made), loop, *self._loop_end(kinds, last)], s)
 
     # -- other compound statements ---------------------------------------------------------------------
 
@@ -554,7 +526,7 @@ class FunctionRewriter:
         s.body = self.block(s.body)
         if s.handlers:
             self._catchers.pop()
-        s.orelse = self._guarded(s.orelse, s.orelse[0]) if s.orelse and kinds & _FLAGGED else self.block(s.orelse)
+        s.orelse = self._guarded(s.orelse, s.orelse[0]) if s.orelse and kinds & FLAGGED else self.block(s.orelse)
         self._catchers.append(catcher)
         for handler in s.handlers:
             self._handler(handler)
@@ -564,7 +536,7 @@ class FunctionRewriter:
             s.finalbody = [*self._placed([self._unwind(mark)], s), *self.block(s.finalbody)]
         return [*code, s]
 
-    _on_TryStar = _on_Try
+    _on_TryStar = _on_Try  # noqa: N815
 
     def _handler(self, handler: ast.ExceptHandler) -> None:
         if handler.type is not None:
@@ -585,7 +557,9 @@ class FunctionRewriter:
         touched = self._touch_shared(s)
         s.decorator_list = [self.expressions.expression(d) for d in s.decorator_list]
         for args in (s.args.defaults, s.args.kw_defaults):
-            args[:] = [d if d is None else self.expressions.expression(d) for d in args]
+            for i, default in enumerate(args):
+                if default is not None:
+                    args[i] = self.expressions.expression(default)
         self._inner(FunctionRewriter(s, self.class_name, self))
         return [*touched, s]
 

@@ -170,3 +170,31 @@ def _identifiers(node: ast.AST) -> set[str]:
             elif isinstance(value, list):
                 found.update(v for v in value if isinstance(v, str))
     return found
+
+
+def copied(tree: FunctionNode) -> FunctionNode:
+    """A copy of a tree, however deep."""
+    root = _shallow(tree)
+    stack: list[tuple[ast.AST, ast.AST]] = [(tree, root)]
+    while stack:
+        old, new = stack.pop()
+        for name, value in ast.iter_fields(old):
+            if isinstance(value, ast.AST):
+                made: object = _shallow(value)
+                stack.append((value, made))  # type: ignore[arg-type]
+            elif isinstance(value, list):
+                made = [_shallow(v) if isinstance(v, ast.AST) else v for v in value]
+                stack.extend((v, m) for v, m in zip(value, made, strict=True) if isinstance(v, ast.AST))
+            else:
+                made = value
+            setattr(new, name, made)
+    assert isinstance(root, type(tree))
+    return root
+
+
+def _shallow(node: ast.AST) -> ast.AST:
+    new: ast.AST = type(node).__new__(type(node))
+    for name in node._attributes:
+        if hasattr(node, name):
+            setattr(new, name, getattr(node, name))
+    return new

@@ -3,7 +3,7 @@
 import importlib as _importlib
 from typing import Any
 
-from mycelia.nn import layers as layer, loss, optim, wrap
+from mycelia.nn import layer, loss, optim, wrap
 from mycelia.nn.cell import Cell, ParameterTuple
 from mycelia.nn.dynamic_lr import *  # noqa: F403
 from mycelia.nn.dynamic_lr import __all__ as _rates

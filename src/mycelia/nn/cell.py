@@ -180,7 +180,7 @@ class Cell:
                 self.insert_param_to_cell(p.name, p, check_name_contain_dot=False)
             own[name] = value
         elif name in params and isinstance(value, Tensor) and params[name] is not None:
-            params[name].set_data(value)  # type: ignore[union-attr]
+            params[name].set_data(value)
         elif name in params:
             if value is not None:
                 raise ArgumentTypeError(
@@ -334,7 +334,7 @@ class Cell:
     @property
     def parameter_layout_dict(self) -> dict[str, Any]:
         """Layouts by parameter name; filled by the parallel layer."""
-        return self.__dict__.setdefault("_parameter_layouts", {})  # type: ignore[no-any-return]
+        return self.__dict__.setdefault("_parameter_layouts", {})
 
     @property
     def param_prefix(self) -> str:
@@ -474,7 +474,7 @@ class Cell:
         if special is None:
             special = self.__dict__["_special"] = call_wrappers.Special()
         bump_epoch()
-        return special  # type: ignore[no-any-return]
+        return special
 
     # hooks -----------------------------------------------------------------------------------------------
 

@@ -102,7 +102,7 @@ def one_hot_ext(tensor: Any, num_classes: int = -1) -> Tensor:
     """
     x = as_tensor(tensor, "one_hot", "tensor")
     if not x.is_symbolic and x.size:
-        least, most = int(-amax(-x).item()), int(amax(x).item())  # type: ignore[operator]
+        least, most = int(-amax(-x).item()), int(amax(x).item())
         if least < 0 or -1 < num_classes <= most:
             limit = "at least 0" + (f" and below {num_classes}" if num_classes > -1 else "")
             raise ArgumentValueError(

@@ -169,14 +169,14 @@ def _vjp_inference(
     wide, axes = statistics_dtype(x.dtype), _others(x.ndim, axis)
     kept = tuple([x.shape[axis] if i == axis else 1 for i in range(x.ndim)])
     c: Any = cast(ct, wide)
-    rstd: Any = rsqrt(cast(variance, wide) + epsilon)  # type: ignore[operator]
+    rstd: Any = rsqrt(cast(variance, wide) + epsilon)
     gain: Any = cast(scale, wide) * rstd
 
     def total() -> Any:
         return reduce_sum(c, axes)
 
     def correlated() -> Any:
-        return reduce_sum(c * (cast(x, wide) - reshape(cast(mean, wide), kept)), axes)  # type: ignore[operator]
+        return reduce_sum(c * (cast(x, wide) - reshape(cast(mean, wide), kept)), axes)
 
     return [
         lambda: c * reshape(gain, kept), lambda: correlated() * rstd, total, lambda: -(total() * gain),

@@ -85,5 +85,5 @@ def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Tens
     if count < 0:
         raise ArgumentValueError("combinations", "r", got=str(count), takes="an int of at least 0")
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    ways = np.array(list(choose(range(x.shape[0]), count)), np.int64).reshape(-1, count)
-    return taken(x, ways, 0)
+    ways = list(choose(range(x.shape[0]), count))
+    return taken(x, np.array(ways, np.int64).reshape(len(ways), count), 0)

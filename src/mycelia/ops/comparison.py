@@ -239,7 +239,7 @@ def approximate_equal(x: Any, y: Any, tolerance: float = 1e-05) -> Tensor:
     if isinstance(tolerance, bool) or not isinstance(tolerance, (int, float)):
         raise ArgumentTypeError("approximate_equal", "tolerance", got=type(tolerance).__name__, takes="a number")
     a, b = floats("approximate_equal", x, y, names=("x", "y"))
-    return lt(magnitude(a - b), float(tolerance))  # type: ignore[operator]
+    return lt(magnitude(a - b), float(tolerance))
 
 
 def _comparable(other: Any) -> bool:

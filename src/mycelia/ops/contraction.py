@@ -401,7 +401,7 @@ def kron(input: Any, other: Any) -> Tensor:
     shape_a, shape_b = (1,) * (rank - a.ndim) + a.shape, (1,) * (rank - b.ndim) + b.shape
     left = reshape(a, tuple([d for s in shape_a for d in (s, 1)]))
     right = reshape(b, tuple([d for s in shape_b for d in (1, s)]))
-    product = left * right  # type: ignore[operator]
+    product = left * right
     return reshape(product, tuple([s * t for s, t in zip(shape_a, shape_b, strict=True)]))
 
 
@@ -547,4 +547,4 @@ def bidense(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
         return made
     if rest[0].shape != w.shape[:1]:
         raise ShapeError("bidense", "bias", got=f"shape {rest[0].shape}", takes=f"shape {w.shape[:1]}")
-    return made + rest[0]  # type: ignore[no-any-return, operator]
+    return made + rest[0]

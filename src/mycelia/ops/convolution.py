@@ -513,7 +513,7 @@ def transposed_convolution(
             raise ShapeError(
                 where, "bias", got=f"shape {b.shape}", takes=f"({out_shape[1]},), one value an output channel"
             )
-        y = y + reshape(b, (1, out_shape[1], *(1,) * n))  # type: ignore[operator]
+        y = y + reshape(b, (1, out_shape[1], *(1,) * n))
     return reshape(y, y.shape[1:]) if single else y
 
 

@@ -376,7 +376,7 @@ def softmax_cross_entropy_with_logits(logits: Any, labels: Any) -> tuple[Tensor,
     x = as_float(logits, "softmax_cross_entropy_with_logits", "logits")
     t = cast(as_tensor(labels, "softmax_cross_entropy_with_logits", "labels"), x.dtype)
     loss = apply(soft_cross_entropy_p, x, t, axis=x.ndim - 1)
-    return loss, softmax(x) - t  # type: ignore[operator]
+    return loss, softmax(x) - t
 
 
 def sparse_softmax_cross_entropy_with_logits(logits: Any, labels: Any, is_grad: bool = False) -> Tensor:

@@ -366,9 +366,9 @@ def pinv(x: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False)
     least = 0.0 if atol is None else atol
     relative = (spacing if atol is None else 0.0) if rtol is None else rtol
     limit: Any = maximum(as_tensor(least, "pinv", "atol", s.dtype), largest * relative)
-    large = size > reshape(limit, (*limit.shape, 1))  # type: ignore[operator]
+    large = size > reshape(limit, (*limit.shape, 1))
     inverted = where(large, 1.0 / where(large, s, 1.0), 0.0)
-    scaled = v * reshape(cast(inverted, tensor.dtype), (*s.shape[:-1], 1, s.shape[-1]))  # type: ignore[operator]
+    scaled = v * reshape(cast(inverted, tensor.dtype), (*s.shape[:-1], 1, s.shape[-1]))
     return matrix_product(scaled, conj(u), False, True)
 
 
@@ -427,8 +427,8 @@ def _triangles(packed: Tensor) -> tuple[Tensor, Tensor]:
 
     m, n = packed.shape[-2:]
     k = min(m, n)
-    lower: Any = tril(packed[..., :k], -1)  # type: ignore[index]
-    return lower + constant(np.eye(m, k, dtype=packed.dtype.np)), triu(packed[..., :k, :])  # type: ignore[index]
+    lower: Any = tril(packed[..., :k], -1)
+    return lower + constant(np.eye(m, k, dtype=packed.dtype.np)), triu(packed[..., :k, :])
 
 
 def _permutation_matrix(order: Tensor, dtype: dt.DType) -> Tensor:

@@ -116,7 +116,7 @@ slogdet_p = Primitive(
 
 def _vjp_inverse(ct: Tensor, x: Tensor, out: Tensor) -> list[Any]:
     back = adjoint(out)
-    return [-matrix_product(matrix_product(back, ct), back)]  # type: ignore[operator]
+    return [-matrix_product(matrix_product(back, ct), back)]
 
 
 inverse_p = Primitive(
@@ -137,7 +137,7 @@ def _infer_solve(a: TensorType, b: TensorType) -> TensorType:
 
 def _vjp_solve(ct: Tensor, a: Tensor, b: Tensor, out: Tensor) -> list[Any]:
     back = apply(solve_p, adjoint(a), ct)
-    return [lambda: -matrix_product(back, adjoint(out)), back]  # type: ignore[operator]
+    return [lambda: -matrix_product(back, adjoint(out)), back]
 
 
 #: x of ``a @ x == b`` for stacks of matrices of the same batch.
@@ -254,8 +254,8 @@ def logdet(input: Any) -> Tensor:
 
     sign, size = slogdet(input)
     if sign.dtype.is_complex:
-        return log(sign) + size  # type: ignore[no-any-return, operator]
-    return where(sign < 0.0, float("nan"), size)  # type: ignore[no-any-return, operator]
+        return log(sign) + size
+    return where(sign < 0.0, float("nan"), size)  # type: ignore[no-any-return]
 
 
 @operator(methods=True, aliases=("matrix_inverse",))

@@ -269,7 +269,7 @@ def inner(input: Any, other: Any) -> Tensor:
     """
     a, b = same_dtype("inner", input, other)
     if not a.ndim or not b.ndim:
-        return a * b  # type: ignore[no-any-return, operator]
+        return a * b
     from mycelia.ops.contraction import contract
 
     return contract(a, b, (a.ndim - 1,), (b.ndim - 1,), "inner")
@@ -291,7 +291,7 @@ def outer(input: Any, vec2: Any) -> Tensor:
     a, b = same_dtype(
         "outer", _of_rank(input, 1, "outer", "input"), _of_rank(vec2, 1, "outer", "vec2"), names=("input", "vec2")
     )
-    return reshape(a, (a.size, 1)) * reshape(b, (1, b.size))  # type: ignore[no-any-return, operator]
+    return reshape(a, (a.size, 1)) * reshape(b, (1, b.size))
 
 
 def _infer_dense(x: TensorType, weight: TensorType, bias: TensorType | None = None) -> TensorType:
@@ -391,7 +391,7 @@ def _scaled(where: str, input: Any, product: Tensor, beta: Any, alpha: Any) -> T
         y = y * alpha
     if beta == 0:
         return _broadcast(y, x)
-    return (x if beta == 1 else x * beta) + y  # type: ignore[operator, no-any-return]
+    return (x if beta == 1 else x * beta) + y
 
 
 def _broadcast(y: Tensor, x: Tensor) -> Tensor:

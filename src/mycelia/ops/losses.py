@@ -77,7 +77,7 @@ def _vjp_bce(ct: Any, x: Any, t: Any, out: Tensor) -> tuple[Any, Any]:
         return ct * (x - t) / maximum(x * (1.0 - x), _LEAST)
 
     def grad_t() -> Any:
-        return ct * (log(maximum(1.0 - x, _LEAST)) - log(maximum(x, _LEAST)))  # type: ignore[operator]
+        return ct * (log(maximum(1.0 - x, _LEAST)) - log(maximum(x, _LEAST)))
 
     return grad_x, grad_t
 
@@ -329,7 +329,7 @@ def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor
 
 def softplus_of(x: Any) -> Any:
     """``log(1 + exp(x))`` without overflow."""
-    return maximum(x, 0.0) + log1p(exp(-absolute(x)))  # type: ignore[operator]
+    return maximum(x, 0.0) + log1p(exp(-absolute(x)))
 
 
 @operator()
@@ -361,8 +361,8 @@ def gaussian_nll_loss(
     if v.shape != mean.shape and v.shape == mean.shape[:-1]:
         v = reshape(v, (*v.shape, 1))
     shape = broadcast_shapes("gaussian_nll_loss", [mean.shape, t.shape, v.shape], ("x", "target", "var"))
-    limited: Any = v + stop_gradient(maximum(v, least) - v)  # type: ignore[operator]
-    loss: Any = (log(limited) + square(mean - t) / limited) * 0.5  # type: ignore[operator]
+    limited: Any = v + stop_gradient(maximum(v, least) - v)
+    loss: Any = (log(limited) + square(mean - t) / limited) * 0.5
     if full:
         loss = loss + 0.5 * float(np.log(2 * np.pi))
     if loss.shape != shape:
@@ -407,4 +407,4 @@ def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0
     limit = as_number(margin, "margin_ranking_loss", "margin")
     x1, x2, t = floats("margin_ranking_loss", input1, input2, target, names=("input1", "input2", "target"))
     broadcast_shapes("margin_ranking_loss", [x1.shape, x2.shape, t.shape], ("input1", "input2", "target"))
-    return reduced(relu(t * (x2 - x1) + limit), fold)  # type: ignore[operator]
+    return reduced(relu(t * (x2 - x1) + limit), fold)

@@ -60,8 +60,8 @@ def cosine_embedding_loss(
             "cosine_embedding_loss", "target", got=f"shape {t.shape}", takes=f"one value for each row of {x1.shape}"
         )
     tiny = float(np.finfo(np.float32).eps) if x1.dtype is not dt.float64 else float(np.finfo(np.float64).eps)
-    product: Any = reduce_sum(x1 * x2, axis)  # type: ignore[operator]
-    sizes: Any = (reduce_sum(x1 * x1, axis) + tiny) * (reduce_sum(x2 * x2, axis) + tiny)  # type: ignore[operator]
+    product: Any = reduce_sum(x1 * x2, axis)
+    sizes: Any = (reduce_sum(x1 * x1, axis) + tiny) * (reduce_sum(x2 * x2, axis) + tiny)
     from mycelia.ops.elementary import sqrt
 
     cosine: Any = product / sqrt(sizes)
@@ -252,7 +252,7 @@ def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, red
     x, t = floats("multilabel_soft_margin_loss", input, target, names=("input", "target"))
     if x.shape != t.shape or not x.ndim:
         raise ShapeError("multilabel_soft_margin_loss", "target", got=f"shape {t.shape}", takes=f"shape {x.shape}")
-    loss: Any = t * softplus_of(-x) + (1.0 - t) * softplus_of(x)  # type: ignore[operator]
+    loss: Any = t * softplus_of(-x) + (1.0 - t) * softplus_of(x)
     if weight is not None:
         loss = loss * cast(as_tensor(weight, "multilabel_soft_margin_loss", "weight"), x.dtype)
     return reduced(mean(loss, -1), fold)

@@ -96,7 +96,7 @@ def dist(input: Any, other: Any, p: Any = 2) -> Tensor:
     """
     a, b = floats("dist", input, other)
     broadcast_shapes("dist", [a.shape, b.shape], ("input", "other"))
-    difference: Tensor = a - b  # type: ignore[operator]
+    difference: Tensor = a - b
     return p_norm(difference, as_order(p, "dist", "p"), tuple(range(difference.ndim)), False)
 
 
@@ -115,8 +115,8 @@ def cond(A: Any, p: Any = None) -> Tensor:
     x = as_float(A, "cond", "A")
     if p in (None, 2, -2):
         large, small = matrix_norm(x, 2), matrix_norm(x, -2)
-        return small / large if p == -2 else large / small  # type: ignore[no-any-return, operator]
-    return matrix_norm(x, p) * matrix_norm(inverse(x), p)  # type: ignore[no-any-return, operator]
+        return small / large if p == -2 else large / small
+    return matrix_norm(x, p) * matrix_norm(inverse(x), p)
 
 
 @operator(methods=True)
@@ -171,7 +171,7 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tens
     axis = as_axis(dim, len(shape), "cosine_similarity", "dim")
     a, b = broadcast_to(a, shape), broadcast_to(b, shape)
     least = as_order(eps, "cosine_similarity", "eps")
-    product: Any = reduce_sum(a * b, (axis,))  # type: ignore[operator]
+    product: Any = reduce_sum(a * b, (axis,))
     sizes: list[Any] = [maximum(p_norm(t, 2.0, (axis,), False), least) for t in (a, b)]
     return product / (sizes[0] * sizes[1])  # type: ignore[no-any-return]
 
@@ -195,4 +195,4 @@ def normalize(input: Any, p: Any = 2.0, dim: Any = 1, eps: float = 1e-12) -> Ten
     x = as_float(input, "normalize")
     axes = as_axes(dim, x.ndim, "normalize", "dim")
     size = p_norm(x, as_order(p, "normalize", "p"), axes, True)
-    return x / maximum(size, as_order(eps, "normalize", "eps"))  # type: ignore[no-any-return, operator]
+    return x / maximum(size, as_order(eps, "normalize", "eps"))

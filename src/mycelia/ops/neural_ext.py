@@ -16,7 +16,7 @@ from mycelia.ops.convolution import conv1d, conv2d, conv3d
 from mycelia.ops.cross_entropy import nll_loss
 from mycelia.ops.dropout import dropout, dropout2d
 from mycelia.ops.elementary import rsqrt
-from mycelia.ops.losses import binary_cross_entropy, binary_cross_entropy_with_logits, kl_div
+from mycelia.ops.losses import binary_cross_entropy, binary_cross_entropy_with_logits, kl_div, smooth_l1_loss
 from mycelia.ops.max_avg_pooling import avg_pooling, max_pooling
 from mycelia.ops.operands import as_tensor, cast
 from mycelia.ops.power import square
@@ -100,7 +100,8 @@ def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Tensor:
     if x.ndim != 3 or w.ndim != 3:
         raise ShapeError("conv_tbc", "input", got=f"shape {x.shape} and weight {w.shape}", takes="three axes each")
     made = conv1d_ext(transpose(x, (1, 2, 0)), transpose(w, (2, 1, 0)), bias, 1, pad)
-    return transpose(made, (2, 0, 1))
+    back: Tensor = transpose(made, (2, 0, 1))
+    return back
 
 
 # pooling
@@ -159,9 +160,7 @@ def max_pool2d_ext(
     >>> print(ms.mint.nn.functional.max_pool2d(ms.Tensor([[[[1.0, 3.0], [2.0, 4.0]]]]), 2))
     [[[[4.]]]]
     """
-    return max_pooling(
-        "max_pool2d", 2, input, kernel_size, stride, "pad", padding, dilation, ceil_mode, return_indices
-    )
+    return max_pooling("max_pool2d", 2, input, kernel_size, stride, "pad", padding, dilation, ceil_mode, return_indices)
 
 
 # normalization
@@ -316,6 +315,16 @@ def nll_loss_ext(
     2.0
     """
     return nll_loss(input, target, weight, ignore_index, reduction)
+
+
+def smooth_l1_loss_ext(input: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Tensor:
+    """Squares of small differences, absolute values of large ones; see :func:`mycelia.ops.smooth_l1_loss`.
+
+    >>> import mycelia as ms
+    >>> print(ms.mint.nn.functional.smooth_l1_loss(ms.Tensor([0.0, 0.0]), ms.Tensor([1.0, 3.0])))
+    1.5
+    """
+    return smooth_l1_loss(input, target, beta, reduction)
 
 
 # activations and dropout

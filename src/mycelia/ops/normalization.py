@@ -113,9 +113,9 @@ def through_moments(
     wide = statistics_dtype(x.dtype)
     total: Any = None
     if d_mean is not None:
-        total = broadcast_to(d_mean, x.shape) / count  # type: ignore[operator]
+        total = broadcast_to(d_mean, x.shape) / count
     if d_variance is not None:
-        total = plus(total, (cast(x, wide) - mean) * (d_variance * (2.0 / count)))  # type: ignore[operator]
+        total = plus(total, (cast(x, wide) - mean) * (d_variance * (2.0 / count)))
     return total  # type: ignore[no-any-return]
 
 
@@ -360,7 +360,7 @@ def add_rms_norm(x1: Any, x2: Any, gamma: Any, epsilon: float = 1e-6) -> tuple[T
     >>> print(total)
     [[3. 3.]]
     """
-    total = as_float(x1, "add_rms_norm", "x1") + as_float(x2, "add_rms_norm", "x2")  # type: ignore[operator]
+    total = as_float(x1, "add_rms_norm", "x1") + as_float(x2, "add_rms_norm", "x2")
     y, rstd = rms_norm(total, gamma, epsilon)
     return y, rstd, total
 
@@ -381,7 +381,7 @@ def add_layer_norm(
     >>> print(y)
     [[0. 2.]]
     """
-    total = as_float(x1, "add_layer_norm", "x1") + as_float(x2, "add_layer_norm", "x2")  # type: ignore[operator]
+    total = as_float(x1, "add_layer_norm", "x1") + as_float(x2, "add_layer_norm", "x2")
     scale, shift = as_tensor(gamma, "add_layer_norm", "gamma"), as_tensor(beta, "add_layer_norm", "beta")
     y, mean, rstd = apply(
         layer_norm_p,

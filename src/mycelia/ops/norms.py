@@ -39,7 +39,7 @@ def _lower_ratio(a: Any, b: Any) -> Any:
 
 
 def _vjp_ratio(ct: Any, a: Tensor, b: Tensor, out: Any) -> Any:
-    return lambda: ratio_or_zero(ct, conj(b)), lambda: -ratio_or_zero(ct * conj(out), conj(b))  # type: ignore[operator]
+    return lambda: ratio_or_zero(ct, conj(b)), lambda: -ratio_or_zero(ct * conj(out), conj(b))
 
 
 #: ``a / b``, and 0 where ``b`` is 0.

@@ -40,7 +40,7 @@ def _by_slices(x: Tensor, indices: Any, updates: Any, mode: str, where: str) -> 
     values = updates_for(updates, x, places.shape + x.shape[1:], where)
     rows = reshaped(places, (*places.shape, 1))
     if mode == "sub":
-        negative: Any = -values  # type: ignore[operator]
+        negative: Any = -values
         return one(scatter_nd_p, x, rows, negative, mode="add")
     if mode == "div":
         return divided(x, one(scatter_nd_p, filled(1, x.dtype, x.shape), rows, values, mode="mul"))

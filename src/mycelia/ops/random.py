@@ -480,7 +480,7 @@ def uniform(
     if kind.is_integer:
         return _integers("uniform", low, high, dims, kind, seed, generator)
     low, high = cast(low, _float_dtype(kind, "uniform")), cast(high, kind)
-    return draw(random_uniform_p, "uniform", dims, kind, seed, generator) * (high - low) + low  # type: ignore[no-any-return, operator]
+    return draw(random_uniform_p, "uniform", dims, kind, seed, generator) * (high - low) + low
 
 
 @operator()
@@ -500,7 +500,7 @@ def normal(shape: Any, mean: Any, stddev: Any, seed: Any = None, generator: Gene
     """
     dims, (centre, spread) = spread_over("normal", shape, mean, stddev, names=("mean", "stddev"))
     made = draw(random_normal_p, "normal", dims, dt.float32, seed, generator)
-    return made * cast(spread, dt.float32) + cast(centre, dt.float32)  # type: ignore[no-any-return, operator]
+    return made * cast(spread, dt.float32) + cast(centre, dt.float32)
 
 
 @operator()

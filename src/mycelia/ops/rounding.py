@@ -168,7 +168,7 @@ def _frac(x: Any) -> Tensor:
     """
     t = as_tensor(x, "frac", "x")
     if t.dtype.is_integer:
-        return t - t  # type: ignore[operator, no-any-return]
+        return t - t
     return apply(frac_p, t)  # type: ignore[no-any-return]
 
 

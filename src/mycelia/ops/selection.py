@@ -105,7 +105,7 @@ def select_ext(input: Any, dim: int, index: int) -> Tensor:
 
     x = as_tensor(input, "select")
     axis = as_axis(dim, x.ndim, "select", "dim")
-    return x[(slice(None),) * axis + (index,)]  # type: ignore[index, no-any-return]
+    return x[(slice(None),) * axis + (index,)]
 
 
 def _select_method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -187,9 +187,9 @@ def _clip_gradients(ct: Tensor, x: Tensor, *bounds: Tensor, out: Tensor, sides: 
 
     def to_bound(side: str, bound: Tensor) -> Tensor:
         other = bounds[1 - sides.index(side)] if len(bounds) == 2 else None
-        taken: Any = x < bound if side == "l" else x > bound  # type: ignore[operator]
+        taken: Any = x < bound if side == "l" else x > bound
         if other is not None:
-            taken = taken & (bound <= other) if side == "l" else taken | (bound < other)  # type: ignore[operator]
+            taken = taken & (bound <= other) if side == "l" else taken | (bound < other)
         return sum_to(where(taken, ct, 0), bound.shape)
 
     def later(side: str, bound: Tensor) -> Any:

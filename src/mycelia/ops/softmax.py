@@ -96,7 +96,7 @@ log_softmax_p = Primitive(
 
 def _vjp_softmax_grad(c: Tensor, ct: Tensor, y: Tensor, out: Tensor, *, axes: tuple[int, ...]) -> list[Any]:
     def grad_y() -> Any:
-        return c * (ct - reduce_sum(ct * y, axes, True)) - ct * reduce_sum(c * y, axes, True)  # type: ignore[operator]
+        return c * (ct - reduce_sum(ct * y, axes, True)) - ct * reduce_sum(c * y, axes, True)
 
     return [lambda: apply(softmax_grad_p, c, y, axes=axes), grad_y]
 
@@ -111,8 +111,8 @@ def _vjp_log_softmax_grad(c: Tensor, ct: Tensor, y: Tensor, out: Tensor, *, axes
 
     p = exp(y)
     return [
-        lambda: c - reduce_sum(c * p, axes, True),  # type: ignore[operator]
-        lambda: -(c * p) * reduce_sum(ct, axes, True),  # type: ignore[operator]
+        lambda: c - reduce_sum(c * p, axes, True),
+        lambda: -(c * p) * reduce_sum(ct, axes, True),
     ]
 
 
@@ -176,7 +176,7 @@ def softmin(x: Any, axis: Any = -1, *, dtype: Any = None) -> Tensor:
     >>> print(ms.ops.softmin(ms.Tensor([2.0, 2.0])))
     [0.5 0.5]
     """
-    return softmax(-_prepared(x, dtype, "softmin", "x"), axis)  # type: ignore[operator]
+    return softmax(-_prepared(x, dtype, "softmin", "x"), axis)
 
 
 @operator()
@@ -207,12 +207,12 @@ def gumbel_softmax(logits: Any, tau: float = 1.0, hard: bool = False, dim: int =
     if not tau > 0:
         raise ArgumentValueError("gumbel_softmax", "tau", got=str(tau), takes="a positive number")
     x = as_float(logits, "gumbel_softmax", "logits")
-    y = softmax((x + gumbel(x.shape, dtype=x.dtype)) / float(tau), dim)  # type: ignore[operator]
+    y = softmax((x + gumbel(x.shape, dtype=x.dtype)) / float(tau), dim)
     if not hard:
         return y
     axes = as_axes(dim, x.ndim, "gumbel_softmax", "dim")
     picked: Tensor = apply(one_hot_of_max_p, y, axis=axes[0] if axes else 0)
-    return stop_gradient(picked - y) + y  # type: ignore[no-any-return, operator]
+    return stop_gradient(picked - y) + y  # type: ignore[no-any-return]
 
 
 def _infer_one_hot(x: TensorType, *, axis: int) -> TensorType:

@@ -196,7 +196,7 @@ def by_rows(x: Tensor, indices: Any, updates: Any, mode: str, where: str) -> Ten
         shape = ()
     values = updates_for(updates, x, shape, where)
     if mode == "sub":
-        negative: Any = -values  # type: ignore[operator]
+        negative: Any = -values
         return one(scatter_nd_p, x, places, negative, mode="add")
     if mode == "div":
         return divided(x, one(scatter_nd_p, filled(1, x.dtype, x.shape), places, values, mode="mul"))

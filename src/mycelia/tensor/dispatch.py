@@ -9,8 +9,7 @@ graph, concrete tensors become captured inputs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +18,7 @@ import numpy as np
 from mycelia.core import context, dtypes
 from mycelia.core.dtypes import DType
 from mycelia.core.errors import GraphError, MyceliaError, StateError
+from mycelia.core.promotion import cached
 from mycelia.ir.graph import Value
 from mycelia.ir.primitive import Primitive
 from mycelia.ir.types import TensorType
@@ -53,7 +53,7 @@ def _compile(op: Primitive, key: tuple[Any, ...], attrs: dict[str, Any]) -> Call
         expected = infer(*[TensorType(_BY_NP[a.dtype], a.shape) for a in arrays], **attrs)
         out = lower(*arrays, **attrs)
         made = out if op.multi else (out,)
-        wanted = expected if op.multi else (expected,)
+        wanted = cast("tuple[TensorType, ...]", expected if op.multi else (expected,))
         for array, type_ in zip(made, wanted, strict=True):
             if array.shape != type_.shape or array.dtype != type_.dtype.np:
                 raise AssertionError(f"{name} promised {type_} and made {array.dtype}{list(array.shape)}")
@@ -148,7 +148,7 @@ def set_value(tensor: Tensor, new: Tensor) -> None:
         tensor._node, tensor._slot = new._node, new._slot
 
 
-@lru_cache(maxsize=4096)
+@cached
 def _scalar_array(value: Any, kind: type, sign: bool, dtype: DType) -> Any:
     return jax.device_put(np.asarray(value).astype(dtype.np))
 
@@ -168,8 +168,12 @@ def constant(array: np.ndarray[Any, Any]) -> Tensor:
     return wrap(jnp.array(array))
 
 
+def _as_it_is(fn: Any) -> Any:
+    return fn
+
+
 #: Set by the front-end: makes a user's function fit to be staged (control flow on tensors).
-_converter: Callable[[Any], Any] = lambda fn: fn
+_converter: Callable[[Any], Any] = _as_it_is
 
 
 def set_converter(converter: Callable[[Any], Any]) -> None:

@@ -119,7 +119,7 @@ class Tensor:
             if target is None or input_data.dtype is target:
                 self._value, self._node, self._slot = input_data._value, input_data._node, input_data._slot
                 return
-            cast = input_data.astype(target)  # type: ignore[attr-defined]
+            cast = input_data.astype(target)
             self._value, self._node, self._slot = cast._value, cast._node, cast._slot
             return
         array = to_numpy(input_data, target, "Tensor", "input_data")
@@ -192,7 +192,8 @@ class Tensor:
             if known is not None:
                 return known
         raise GraphError(
-            "graph", message=f"{what} needs the value of a tensor ({value.type}) that is only known when the graph runs",
+            "graph",
+            message=f"{what} needs the value of a tensor ({value.type}) that is only known when the graph runs",
             hint="keep it a tensor, pass it as a Python argument, or run this function in PYNATIVE_MODE",
         )  # fmt: skip
 
@@ -272,7 +273,7 @@ class Tensor:
         if not self.shape:
             raise ArgumentTypeError("iter", "self", got="a zero-dimensional tensor", takes="at least one axis")
         for i in range(self.shape[0]):
-            yield self[i]  # type: ignore[index]
+            yield self[i]
 
     def __repr__(self) -> str:
         if self.is_symbolic:
@@ -343,14 +344,12 @@ def to_numpy(data: Any, target: DType | None, where: str, argument: str) -> np.n
     elif isinstance(data, (np.ndarray, np.generic)):
         array = np.asarray(data)
     elif isinstance(data, (bool, int, float, complex)):
-        default = dtypes._PYTHON[type(data)] if type(data) in dtypes._PYTHON else dtypes.float32
+        default = dtypes._PYTHON.get(type(data), dtypes.float32)
         array = _of_number(data, target or default, where, argument)
     elif isinstance(data, (list, tuple, range)):
         array = _of_nest(data, where, argument)
         if target is None and array.dtype == np.float64 and not _has_float64(data):
             array = array.astype(np.float32)
-        elif target is None and array.dtype == np.complex128 and not _has_float64(data):
-            array = array.astype(np.complex64)
     elif isinstance(data, str):
         raise ArgumentTypeError(where, argument, got="a string", takes="numbers")
     elif hasattr(data, "__array__"):
@@ -518,7 +517,7 @@ class Parameter(Tensor):
                 f"Parameter '{self.name}'.set_data", "data", got=f"shape {new.shape}", takes=f"shape {self.shape}"
             )
         if new.dtype is not self.dtype:
-            new = new.astype(self.dtype)  # type: ignore[attr-defined]
+            new = new.astype(self.dtype)
         from mycelia.tensor.dispatch import set_value
 
         set_value(self, new)

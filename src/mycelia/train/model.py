@@ -13,7 +13,7 @@ from mycelia.tensor import Tensor
 from mycelia.tensor.tensor import check_bool
 from mycelia.train.amp import LEVELS, build_train_network
 from mycelia.train.callback.base import Callback, CallbackList, RunContext, RunState, as_callbacks
-from mycelia.train.callback.monitors import TimeMonitor
+from mycelia.train.callback.monitors import LambdaCallback, TimeMonitor
 from mycelia.train.metrics import Loss, get_metrics
 from mycelia.train.rows import Row, Rows, check_dataset, size_of
 
@@ -145,7 +145,8 @@ class Model:
     def fit(
         self, epoch: int | None = None, train_dataset: Any = None, valid_dataset: Any = None,
         valid_frequency: int | list[int] = 1, callbacks: Any = None, dataset_sink_mode: bool = False,
-        valid_dataset_sink_mode: bool = False, sink_size: int = -1, initial_epoch: int = 0, *, epochs: int | None = None,
+        valid_dataset_sink_mode: bool = False, sink_size: int = -1, initial_epoch: int = 0, *,
+        epochs: int | None = None,
     ) -> None:  # fmt: skip
         """Train, evaluating on ``valid_dataset`` between epochs.
 
@@ -184,16 +185,9 @@ class Model:
         for callback in as_callbacks(where, callbacks):
             _refuse_old_hooks(where, callback)
         self._fit(
-            where,
-            _one_of(where, epoch, epochs),
-            train_dataset,
-            callbacks,
-            dataset_sink_mode,
-            sink_size,
-            initial_epoch,
-            valid_dataset,
-            valid_frequency,
-        )
+            where, _one_of(where, epoch, epochs), train_dataset, callbacks, dataset_sink_mode, sink_size, initial_epoch,
+            valid_dataset, valid_frequency,
+        )  # fmt: skip
 
     def _fit(
         self, where: str, epochs: int, dataset: Any, callbacks: Any, sink: bool, sink_size: int, initial_epoch: int,
@@ -283,10 +277,14 @@ class Model:
             follow(self._train_network)
 
     def _evaluate_between(self, valid_dataset: Any, context: RunContext, listeners: CallbackList) -> None:
-        """Evaluate during the training; callbacks of one's own are told of it, and TimeMonitor."""
+        """Evaluate during the training; callbacks of one's own are told of it, LambdaCallback and TimeMonitor too."""
         state = context.original_args()
         training = {k: state.get(k) for k in ("cur_step_num", "batch_num", "dataset_sink_mode", "net_outputs")}
-        told = [c for c in listeners if isinstance(c, TimeMonitor) or not type(c).__module__.startswith("mycelia.")]
+        told = [
+            c
+            for c in listeners
+            if isinstance(c, (LambdaCallback, TimeMonitor)) or not type(c).__module__.startswith("mycelia.")
+        ]
         state.update(eval_network=self._eval_network, batch_num=size_of(valid_dataset), mode="eval", cur_step_num=0)
         self._evaluate("Model.fit", valid_dataset, RunContext(state), CallbackList(told), with_loss=True)
         state.update(training, mode="train")
@@ -474,8 +472,12 @@ def _check_counts(where: str, epoch: Any, sink: Any, sink_size: Any, initial_epo
         raise ArgumentValueError(where, "initial_epoch", got=str(initial_epoch), takes=f"an int from 0 to {epoch - 1}")
 
 
+def _is_ours(callback: Callback) -> bool:
+    return type(callback).__module__.startswith("mycelia.")
+
+
 def _refuse_old_hooks(where: str, callback: Callback) -> None:
-    if type(callback).__module__.startswith("mycelia."):
+    if _is_ours(callback):
         return
     old = [name for name in _OLD_HOOKS if name in type(callback).__dict__]
     if old:

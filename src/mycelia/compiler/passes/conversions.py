@@ -33,12 +33,12 @@ def holds(wide: DType, narrow: DType) -> bool:
         bits = narrow.itemsize * 8 - (narrow.kind == "i")
         if wide.is_integer:
             return wide.itemsize * 8 - (wide.kind == "i") >= bits and (narrow.kind == "u" or wide.kind == "i")
-        info: Any = ml_dtypes.finfo(wide.np)  # type: ignore[no-untyped-call]
+        info: Any = ml_dtypes.finfo(wide.np)
         return bool(info.nmant + 1 >= bits and info.maxexp >= bits)
     if wide.is_integer:
         return False
-    a: Any = ml_dtypes.finfo(narrow.np)  # type: ignore[no-untyped-call]
-    b: Any = ml_dtypes.finfo(wide.np)  # type: ignore[no-untyped-call]
+    a: Any = ml_dtypes.finfo(narrow.np)
+    b: Any = ml_dtypes.finfo(wide.np)
     return bool(b.nmant >= a.nmant and b.maxexp >= a.maxexp and b.minexp - b.nmant <= a.minexp - a.nmant)
 
 

@@ -13,6 +13,7 @@ from mycelia.core.errors import ArgumentTypeError, MissingKeyError, ShapeError
 from mycelia.nn.cell import Cell
 from mycelia.nn.layers import arguments as arg
 from mycelia.nn.layers.plain import PlainCell
+from mycelia.ops.softmax import softmax
 from mycelia.tensor import Parameter, Tensor
 
 
@@ -485,7 +486,7 @@ class Softmax(Cell):
         self.axis = axis
 
     def construct(self, input: Any) -> Any:
-        return ops.softmax(input, self.axis)
+        return softmax(input, self.axis)
 
 
 class LogSoftmax(Cell):
@@ -560,7 +561,7 @@ class Softmax2d(PlainCell):
 
     def construct(self, x: Any) -> Any:
         t = arg.axes_of_input("Softmax2d", "x", x, (3, 4), "(batch,) channels, height, width")
-        return ops.softmax(t, -3)
+        return softmax(t, -3)
 
 
 #: The activations that have a name.

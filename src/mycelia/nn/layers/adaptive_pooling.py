@@ -5,6 +5,7 @@ Fractional pooling: B. Graham, "Fractional max-pooling", 2014.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from mycelia import ops
@@ -308,7 +309,7 @@ class _MaxUnpool(Cell):
         self.padding = arg.per_axis(where, "padding", padding, self.n, 0)
 
     def construct(self, x: Any, indices: Any, output_size: Any = None) -> Any:
-        run = {1: ops.max_unpool1d, 2: ops.max_unpool2d, 3: ops.max_unpool3d}[self.n]
+        run: Callable[..., Any] = {1: ops.max_unpool1d, 2: ops.max_unpool2d, 3: ops.max_unpool3d}[self.n]
         single = self.n == 1
         options = [v[0] if single else v for v in (self.kernel_size, self.stride, self.padding)]
         return run(x, indices, *options, output_size)

@@ -12,6 +12,9 @@ from mycelia.nn.cell import Cell
 from mycelia.nn.initializer import XavierNormal
 from mycelia.nn.layers import arguments as arg
 from mycelia.nn.layers.dense import Dense
+from mycelia.ops.attention import scaled_dot_product_attention
+from mycelia.ops.dropout import dropout
+from mycelia.ops.softmax import softmax
 from mycelia.tensor import Tensor
 
 _WHERE = "MultiheadAttention"
@@ -143,13 +146,19 @@ class MultiheadAttention(Cell):
         k, v, mask = self._extended(k, v, mask, batch)
         heads = [
             ops.transpose(ops.reshape(t, (t.shape[0], batch, self.num_heads, self.head_dim)), (1, 2, 0, 3))
-            for t in (q * self.head_dim**-0.5, k, v)
-        ]  # fmt: skip
-        scores = ops.matmul(heads[0], ops.transpose(heads[1], (0, 1, 3, 2)))
-        weights = ops.softmax(scores if mask is None else scores + mask, -1)
-        if self.training and self.dropout:
-            weights = ops.dropout(weights, self.dropout)
-        out = ops.reshape(ops.transpose(ops.matmul(weights, heads[2]), (2, 0, 1, 3)), (length, batch, self.embed_dim))
+            for t in (q, k, v)
+        ]
+        drops = self.training and self.dropout > 0
+        weights: Any = None
+        if need_weights or drops:
+            scores = ops.matmul(heads[0] * self.head_dim**-0.5, ops.transpose(heads[1], (0, 1, 3, 2)))
+            weights = softmax(scores if mask is None else scores + mask, -1)
+            if drops:
+                weights = dropout(weights, self.dropout)
+            mixed: Any = ops.matmul(weights, heads[2])
+        else:
+            mixed = scaled_dot_product_attention(heads[0], heads[1], heads[2], mask)
+        out = ops.reshape(ops.transpose(mixed, (2, 0, 1, 3)), (length, batch, self.embed_dim))
         if not batched:
             out = ops.squeeze(out, 1)
         elif self.batch_first:
@@ -212,7 +221,7 @@ class MultiheadAttention(Cell):
 
     def _extended(self, k: Any, v: Any, mask: Any, batch: int) -> tuple[Any, Any, Any]:
         """Keys and values with the learned and the zero ones, and the mask that lets them through."""
-        added = []
+        added: list[tuple[Any, Any]] = []
         if self.bias_k is not None:
             added.append((self.bias_k, self.bias_v))
         if self.add_zero_attn:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycelia import ops
 from mycelia.core import dtypes as dt
 from mycelia.core.errors import ArgumentValueError
 from mycelia.nn.cell import Cell
 from mycelia.nn.layers import arguments as arg
+from mycelia.ops.dropout import dropout, dropout1d, dropout2d, dropout3d
 
 
 class Dropout(Cell):
@@ -47,7 +47,7 @@ class Dropout(Cell):
     def construct(self, x: Any) -> Any:
         if not self.training or self._rate == 0:
             return x
-        return ops.dropout(arg.floating_input("Dropout", "x", x), self._rate)
+        return dropout(arg.floating_input("Dropout", "x", x), self._rate)
 
     def extend_repr(self) -> str:
         return f"keep_prob={self.keep_prob}" if self.p is None else f"p={self.p}"
@@ -68,7 +68,7 @@ class _ChannelDropout(Cell):
         t = arg.axes_of_input(where, "x", x, self.ranks, self.layout)
         if not self.training or self.p == 0:
             return t
-        run = {3: ops.dropout1d, 4: ops.dropout2d, 5: ops.dropout3d}[self.ranks[1]]
+        run = {3: dropout1d, 4: dropout2d, 5: dropout3d}[self.ranks[1]]
         return run(arg.floating_input(where, "x", t), self.p)
 
     def extend_repr(self) -> str:
@@ -142,7 +142,7 @@ class DropoutExt(Cell):
         return _placed(input, self._dropped(arg.floating_input(type(self).__name__, "input", input)), self.inplace)
 
     def _dropped(self, t: Any) -> Any:
-        return ops.dropout(t, self.p, self.training)
+        return dropout(t, self.p, self.training)
 
     def extend_repr(self) -> str:
         return f"p={self.p}"
@@ -157,7 +157,7 @@ class Dropout2dExt(DropoutExt):
     """
 
     def _dropped(self, t: Any) -> Any:
-        return ops.dropout2d(t, self.p, self.training)
+        return dropout2d(t, self.p, self.training)
 
 
 def _placed(input: Any, made: Any, inplace: bool) -> Any:

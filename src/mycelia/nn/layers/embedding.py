@@ -76,8 +76,8 @@ class Embedding(Cell):
         rows = _numbers("Embedding", "ids", ids)
         if not self.use_one_hot:
             return ops.gather(self.embedding_table, rows, 0)
-        one = ops.cast(Tensor(1.0), self.dtype)
-        return ops.matmul(ops.one_hot(rows, self.vocab_size, one, ops.zeros_like(one)), self.embedding_table)
+        places = ops.cast(ops.one_hot(rows, self.vocab_size, 1.0, 0.0), self.dtype)
+        return ops.matmul(places, self.embedding_table)
 
     def extend_repr(self) -> str:
         return (
@@ -230,13 +230,13 @@ class EmbeddingLookup(Cell):
         return self._rows(_numbers(type(self).__name__, "indices", indices))
 
     def _rows(self, rows: Tensor) -> Any:
-        inside = (rows < self.vocab_size) & (rows >= 0)  # type: ignore[operator]
-        found = ops.gather(self.embedding_table, ops.where(inside, rows, ops.zeros_like(rows)), 0)
-        found = ops.where(ops.expand_dims(inside, -1), found, ops.zeros_like(found))
+        inside = (rows < self.vocab_size) & (rows >= 0)
+        found = ops.gather(self.embedding_table, ops.where(inside, rows, 0), 0)
+        found = ops.where(ops.expand_dims(inside, -1), found, 0.0)
         if self.max_norm is None:
             return found
         norm = ops.sqrt(ops.sum(ops.square(found), -1, True))
-        longest = ops.maximum(norm, ops.full_like(norm, self.max_norm))
+        longest = ops.maximum(norm, self.max_norm)
         return found * (self.max_norm / longest)
 
 
@@ -312,11 +312,11 @@ class MultiFieldEmbeddingLookup(EmbeddingLookup):
         numbers = ops.reshape(ops.arange(self.field_size), (1, self.field_size, 1))
         member = ops.expand_dims(ops.expand_dims(fields, 1) == numbers, -1)
         if self.operator == "MAX":
-            lowest = ops.where(member, vectors, ops.full_like(vectors, -float("inf")))
+            lowest = ops.where(member, vectors, -float("inf"))
             largest = ops.max(lowest, 2)[0]
-            return ops.where(ops.any(member, 2), largest, ops.zeros_like(largest))
-        total = ops.sum(ops.where(member, vectors, ops.zeros_like(vectors)), 2)
+            return ops.where(ops.any(member, 2), largest, 0.0)
+        total = ops.sum(ops.where(member, vectors, 0.0), 2)
         if self.operator == "SUM":
             return total
         count = ops.cast(ops.sum(ops.cast(member, dt.int32), 2), total.dtype)
-        return total / ops.maximum(count, ops.ones_like(count))
+        return total / ops.maximum(count, 1.0)

@@ -121,7 +121,7 @@ class _Recurrent(Cell):
         for layer in range(self.num_layers):
             outputs = []
             for i in range(layer * directions, (layer + 1) * directions):
-                start = tuple(s[i] for s in states)  # type: ignore[index]
+                start = tuple(s[i] for s in states)
                 out, last = one_direction(
                     self.kind, y, start, self._weights(self._suffixes[i]), inside, reverse=i % directions == 1
                 )

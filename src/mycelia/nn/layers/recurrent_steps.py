@@ -116,7 +116,7 @@ def one_direction(
     """
     bias_x, bias_h = (weights[2], weights[3]) if len(weights) == 4 else (None, None)
     if bias_h is not None and kind != "gru":  # one addition for both
-        bias_x, bias_h = bias_x + bias_h, None  # type: ignore[operator]
+        bias_x, bias_h = bias_x + bias_h, None
     from_input = projected(x, weights[0], bias_x)
 
     def step(constants: Sequence[Tensor], carried: Sequence[Tensor], row: Sequence[Tensor]) -> Any:

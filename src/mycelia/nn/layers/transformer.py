@@ -25,7 +25,8 @@ from mycelia.nn.layers.normalization import LayerNorm
 
 def _activation(where: str, activation: Any) -> Callable[..., Any]:
     if isinstance(activation, str):
-        return {"relu": ops.relu, "gelu": ops.gelu}[arg.choice(where, "activation", activation, ("relu", "gelu"))]
+        named: dict[str, Callable[..., Any]] = {"relu": ops.relu, "gelu": ops.gelu}
+        return named[arg.choice(where, "activation", activation, tuple(named))]
     return arg.function(where, "activation", activation, "'relu', 'gelu', a Cell or a function")
 
 

@@ -55,8 +55,8 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
             if y.shape != x.shape[:1]:
                 raise ShapeError(where, "labels", got=f"shape {y.shape}", takes=f"({x.shape[0]},), one class a row")
             y = ops.cast(y, dt.int64) if y.dtype.kind == "u" else y  # -1 marks what is outside
-            inside = (y >= 0) & (y < x.shape[1])  # type: ignore[operator]
-            loss = cross_entropy(x, ops.where(inside, y, ops.full_like(y, -1)), None, -1, "none")
+            inside = (y >= 0) & (y < x.shape[1])
+            loss = cross_entropy(x, ops.where(inside, y, -1), None, -1, "none")
         else:
             if y.shape != x.shape:
                 raise ShapeError(where, "labels", got=f"shape {y.shape}", takes=f"the shape of 'logits', {x.shape}")

@@ -198,9 +198,9 @@ class PoissonNLLLoss(LossBase):
 
     def construct(self, input: Any, target: Any) -> Any:
         x, y = self._pair(input, target, ("input", "target"))
-        loss: Any = ops.exp(x) - y * x if self.log_input else x - y * ops.log(x + self.eps)  # type: ignore[operator]
+        loss: Any = ops.exp(x) - y * x if self.log_input else x - y * ops.log(x + self.eps)
         if self.full:
-            safe = ops.maximum(y, ops.ones_like(y))
+            safe = ops.maximum(y, 1)
             stirling = safe * ops.log(safe) - safe + 0.5 * ops.log(2 * math.pi * safe)
-            loss = loss + ops.where(y > 1, stirling, ops.zeros_like(stirling))  # type: ignore[operator]
+            loss = loss + ops.where(y > 1, stirling, 0.0)
         return self._reduced(loss)

@@ -94,7 +94,9 @@ class AdaFactor(Optimizer):
         self.step = Parameter(Tensor(np.zeros(1, np.float32)), "afactor_step", requires_grad=False)
 
     def _make_second_moments(self) -> None:
-        rows, columns, whole = [], [], []
+        rows: list[Parameter] = []
+        columns: list[Parameter] = []
+        whole: list[Parameter] = []
         for p in self.parameters:
             factored, kind = p.ndim > 1, p.dtype.np
             shapes = (p.shape[:-1], p.shape[:-2] + p.shape[-1:], (1,)) if factored else ((1,), (1,), p.shape)

@@ -101,7 +101,8 @@ class Adam(Optimizer):
             self.put(moment2, v)
             top = m * self.beta1 + g * (1.0 - self.beta1) if self.use_nesterov else m
             if self.use_amsgrad:
-                v = ops.maximum(*self.wide(self.vhat[i]), v)
+                (highest,) = self.wide(self.vhat[i])
+                v = ops.maximum(highest, v)
                 self.put(self.vhat[i], v)
             self.put(param, p - top * (lr * correction) / (ops.sqrt(v) + self.eps))
         return True

@@ -178,7 +178,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         self.loss_scaling_manager: Cell | None = None
         if isinstance(scale_sense, Cell):
             self.loss_scaling_manager = scale_sense
-            first = Tensor(float(scale_sense.get_loss_scale()), dt.float32)  # type: ignore[operator]
+            first = Tensor(float(scale_sense.get_loss_scale()), dt.float32)
         elif isinstance(scale_sense, Tensor):
             if scale_sense.shape not in ((), (1,)):
                 raise ArgumentValueError(

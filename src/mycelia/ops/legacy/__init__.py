@@ -9,6 +9,7 @@ from mycelia.ops.legacy import (
     gathering,
     host_code,
     images,
+    linear_algebra,
     losses,
     maps,
     neural,
@@ -26,6 +27,7 @@ from mycelia.ops.legacy.elementwise import *  # noqa: F403
 from mycelia.ops.legacy.gathering import *  # noqa: F403
 from mycelia.ops.legacy.host_code import *  # noqa: F403
 from mycelia.ops.legacy.images import *  # noqa: F403
+from mycelia.ops.legacy.linear_algebra import *  # noqa: F403
 from mycelia.ops.legacy.losses import *  # noqa: F403
 from mycelia.ops.legacy.maps import *  # noqa: F403
 from mycelia.ops.legacy.neural import *  # noqa: F403
@@ -44,6 +46,7 @@ __all__ += elementwise.__all__
 __all__ += gathering.__all__
 __all__ += host_code.__all__
 __all__ += images.__all__
+__all__ += linear_algebra.__all__
 __all__ += losses.__all__
 __all__ += maps.__all__
 __all__ += neural.__all__

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mycelia.core import dtypes as dt
-from mycelia.core.errors import ArgumentTypeError, ArgumentValueError, DTypeError, StateError
+from mycelia.core.errors import ArgumentValueError, DTypeError, StateError
 from mycelia.ops.axes import dyn_shape, expand_dims, rank, shape, size, squeeze
 from mycelia.ops.casting import cast
 from mycelia.ops.complex_numbers import is_complex
@@ -28,7 +28,8 @@ from mycelia.ops.creation import (
 )  # fmt: skip
 from mycelia.ops.diagonals import diag, diagonal, fill_diagonal, matrix_band_part, tril, triu
 from mycelia.ops.elementary import conj
-from mycelia.ops.joining import concat, split, stack, unstack
+from mycelia.ops.interpolation import channel_shuffle
+from mycelia.ops.joining import concat, split, stack, tuple_to_array, unstack
 from mycelia.ops.legacy.form import form
 from mycelia.ops.operands import as_int, as_shape, as_tensor
 from mycelia.ops.padding import pad, padded, padding
@@ -52,7 +53,7 @@ __all__ = [
     "ScalarToTensor", "Shape", "Size", "Slice", "SpaceToBatch", "SpaceToBatchND", "SpaceToDepth", "Split", "SplitV",
     "SplitWithSize", "Squeeze", "Stack", "StackExt", "StridedSlice", "TensorShape", "TensorToScalar",
     "TensorToTuple", "Tile", "Transpose", "TransposeExtView", "TransposeView", "Tril", "TrilIndices", "Triu",
-    "TriuIndices", "TupleToArray", "Unpack", "UnravelIndex", "Unstack", "Zeros", "ZerosLike", "tuple_to_array",
+    "TriuIndices", "TupleToArray", "Unpack", "UnravelIndex", "Unstack", "Zeros", "ZerosLike",
 ]  # fmt: skip
 
 # made
@@ -78,27 +79,6 @@ def _with_dtype(make: Any) -> Any:
         return made
 
     return compute
-
-
-def tuple_to_array(input_x: Any) -> Tensor:
-    """A vector of a tuple of numbers: int32 of ints, float32 of floats.
-
-    Args:
-        input_x: a tuple or list of numbers of one kind.
-
-    Raises:
-        ArgumentTypeError: something else is in it.
-
-    >>> import mycelia as ms
-    >>> ms.ops.tuple_to_array((1, 2, 3))
-    Tensor(shape=[3], dtype=Int32, value= [1, 2, 3])
-    """
-    if not isinstance(input_x, (tuple, list)) or not input_x:
-        raise ArgumentTypeError("tuple_to_array", "input_x", got=repr(input_x), takes="a tuple of numbers")
-    for kind, dtype in ((bool, dt.bool_), (int, dt.int32), (float, dt.float32)):
-        if all(isinstance(v, kind) for v in input_x):
-            return Tensor(list(input_x), dtype)
-    raise ArgumentTypeError("tuple_to_array", "input_x", got=repr(input_x), takes="numbers of one kind")
 
 
 def _scalar_to_array(input_x: Any) -> Tensor:
@@ -196,17 +176,6 @@ def _inverse_permutation(input_x: Sequence[Any]) -> Any:
     return Tensor(list(made), input_x.dtype) if isinstance(input_x, Tensor) else made
 
 
-def _channels_shuffled(x: Any, group: int) -> Tensor:
-    """Channels dealt out over groups: (N, C, ...) with place ``g * C/group + k`` moved to ``k * group + g``."""
-    t = as_tensor(x, "ChannelShuffle", "x")
-    if group < 1 or t.ndim < 2 or t.shape[1] % group:
-        raise ArgumentValueError(
-            "ChannelShuffle", "group", got=str(group), takes=f"a divisor of the channels of {t.shape}"
-        )
-    apart = reshape(t, (t.shape[0], group, t.shape[1] // group, *t.shape[2:]))
-    return reshape(swapaxes(apart, 1, 2), t.shape)
-
-
 def _unraveled(indices: Any, dims: Any) -> Any:
     """The coordinates of flat places, one row for each."""
     flat, sizes = as_tensor(indices, "UnravelIndex", "indices"), as_shape(dims, "UnravelIndex", "dims", minimum=1)
@@ -218,7 +187,7 @@ def _unraveled(indices: Any, dims: Any) -> Any:
     return stack(rows[::-1], -1)
 
 
-ChannelShuffle = form("ChannelShuffle(group)(x)", _channels_shuffled)
+ChannelShuffle = form("ChannelShuffle(group)(x)", channel_shuffle)
 ConjugateTranspose = form("ConjugateTranspose()(x, perm)", _conjugate_transpose)
 Diag = form("Diag()(input)", diag)
 ExpandDims = form("ExpandDims()(input_x, axis)", expand_dims)

@@ -71,7 +71,7 @@ def clip_by_global_norm(x: Any, clip_norm: float = 1.0, use_norm: None = None) -
     total: Any = sum_(square(_wide(tensors[0])))
     for t in tensors[1:]:
         total = total + sum_(square(_wide(t)))
-    factor = limit / maximum(sqrt(total), limit)  # type: ignore[operator]
+    factor = limit / maximum(sqrt(total), limit)
     return tuple([_scaled(t, factor) for t in tensors])
 
 

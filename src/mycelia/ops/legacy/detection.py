@@ -44,7 +44,7 @@ def _boxes(value: Any, where_: str, argument: str) -> tuple[Any, Any, Any, Any]:
     t = as_float(value, where_, argument)
     if t.ndim != 2 or t.shape[1] != 4:
         raise ShapeError(where_, argument, got=f"shape {t.shape}", takes="(number of boxes, 4)")
-    return t[:, 0], t[:, 1], t[:, 2], t[:, 3]  # type: ignore[index]
+    return t[:, 0], t[:, 1], t[:, 2], t[:, 3]
 
 
 def iou(anchor_boxes: Any, gt_boxes: Any, mode: str = "iou") -> Tensor:
@@ -69,10 +69,10 @@ def iou(anchor_boxes: Any, gt_boxes: Any, mode: str = "iou") -> Tensor:
     _check_overlap(mode)
     x1, y1, x2, y2 = _boxes(anchor_boxes, "iou", "anchor_boxes")
     u1, v1, u2, v2 = (reshape(c, (-1, 1)) for c in _boxes(gt_boxes, "iou", "gt_boxes"))
-    width: Any = maximum(minimum(x2, u2) - maximum(x1, u1) + 1, 0)  # type: ignore[operator]
-    height: Any = maximum(minimum(y2, v2) - maximum(y1, v1) + 1, 0)  # type: ignore[operator]
+    width: Any = maximum(minimum(x2, u2) - maximum(x1, u1) + 1, 0)
+    height: Any = maximum(minimum(y2, v2) - maximum(y1, v1) + 1, 0)
     common = width * height
-    own: Any = (u2 - u1 + 1) * (v2 - v1 + 1)  # type: ignore[operator]
+    own: Any = (u2 - u1 + 1) * (v2 - v1 + 1)
     if mode == "iof":
         return common / own  # type: ignore[no-any-return]
     return common / (own + (x2 - x1 + 1) * (y2 - y1 + 1) - common)  # type: ignore[no-any-return]
@@ -233,8 +233,8 @@ def _suppressed(bboxes: Any, iou_threshold: float) -> tuple[Tensor, Tensor, Tens
     t = as_float(bboxes, "NMSWithMask", "bboxes")
     if t.ndim != 2 or t.shape[1] != 5:
         raise ShapeError("NMSWithMask", "bboxes", got=f"shape {t.shape}", takes="(number of boxes, 5): box and score")
-    ranked = index_select(t, 0, sort(t[:, 4], -1, True)[1])  # type: ignore[index]
-    kept = one(nms_p, ranked[:, :4], threshold=float(iou_threshold))  # type: ignore[index]
+    ranked = index_select(t, 0, sort(t[:, 4], -1, True)[1])
+    kept = one(nms_p, ranked[:, :4], threshold=float(iou_threshold))
     return ranked, constant(np.arange(t.shape[0], dtype=np.int32)), kept
 
 
@@ -259,10 +259,10 @@ def _align(
     total: Any = 0
     for y, share_y in _neighbours(rows, height):
         for c, share_c in _neighbours(columns, width):
-            places: Any = reshape(y, (n, -1, 1)) * width + reshape(c, (n, 1, -1))  # type: ignore[operator]
+            places: Any = reshape(y, (n, -1, 1)) * width + reshape(c, (n, 1, -1))
             flat = broadcast_to(reshape(places, (n, 1, -1)), (n, channels, places.shape[1] * places.shape[2]))
             read: Any = reshape(gather_d(images, 2, flat), (n, channels, *places.shape[1:]))
-            total = total + read * cast(reshape(share_y, (n, 1, -1, 1)) * reshape(share_c, (n, 1, 1, -1)), x.dtype)  # type: ignore[operator]
+            total = total + read * cast(reshape(share_y, (n, 1, -1, 1)) * reshape(share_c, (n, 1, 1, -1)), x.dtype)
     cells = reshape(total, (n, channels, pooled_height, sample_num, pooled_width, sample_num))
     return mean(cells, (3, 5))
 
@@ -272,7 +272,7 @@ def _samples(start: Any, end: Any, scale: float, count: int, end_mode: int) -> A
     first = start * scale
     length = (end + 1) * scale - first if end_mode else maximum(end * scale - first, 1.0)
     steps = constant(((np.arange(count) + 0.5) / count).astype(np.float32))
-    return reshape(first, (-1, 1)) + reshape(length, (-1, 1)) * steps  # type: ignore[operator]
+    return reshape(first, (-1, 1)) + reshape(length, (-1, 1)) * steps
 
 
 def _neighbours(at: Any, size: int) -> list[tuple[Any, Any]]:
@@ -282,7 +282,7 @@ def _neighbours(at: Any, size: int) -> list[tuple[Any, Any]]:
     low: Any = floor(held)
     far: Any = held - low
     places = cast(low, dt.int32)
-    beside: Any = minimum(places + 1, size - 1)  # type: ignore[operator]
+    beside: Any = minimum(places + 1, size - 1)
     return [(places, where(inside, 1 - far, 0)), (beside, where(inside, far, 0))]
 
 

@@ -190,7 +190,7 @@ class TensorDump(Operator):
             raise ArgumentValueError("TensorDump", "input_output", got=repr(input_output), takes='"out", "in" or "all"')
         self.add_prim_attr("input_output", input_output)
 
-    def __call__(self, file: Any, input_x: Any) -> None:  # type: ignore[override]
+    def __call__(self, file: Any, input_x: Any) -> None:
         if not isinstance(file, str) or not file:
             raise ArgumentTypeError("TensorDump", "file", got=repr(file), takes="a path")
         t = as_tensor(input_x, "TensorDump", "input_x")

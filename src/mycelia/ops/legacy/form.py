@@ -208,7 +208,7 @@ def form(declaration: str, compute: Callable[..., Any], check: Callable[..., Non
 
 
 def alias(name: str, of: type[ClassForm]) -> type[ClassForm]:
-    """The same class under an older name.
+    """The same class under another name.
 
     >>> from mycelia.ops.legacy.form import alias, form
     >>> Old = alias("Old", form("New(k=1)(x)", lambda x, k: x + k))

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from mycelia.core.errors import ArgumentValueError, ShapeError
+from mycelia.core.errors import ArgumentValueError
 from mycelia.ops.indexing import gather, gather_d, gather_nd, index_select
-from mycelia.ops.legacy.form import alias, form
+from mycelia.ops.legacy.form import form
 from mycelia.ops.lookup import one_hot
-from mycelia.ops.operands import as_axis, as_int, as_tensor
+from mycelia.ops.operands import as_int, as_tensor
 from mycelia.ops.parameter_updates import (
     index_add,
     inplace_add,
@@ -34,7 +34,8 @@ from mycelia.ops.parameter_updates import (
 )
 from mycelia.ops.segments import unsorted_segment_max, unsorted_segment_min, unsorted_segment_prod, unsorted_segment_sum
 from mycelia.ops.selection import masked_fill, where
-from mycelia.ops.shape import broadcast_to, moveaxis, reshape
+from mycelia.ops.sequence_lengths import reverse_sequence
+from mycelia.ops.shape import broadcast_to, reshape
 from mycelia.ops.tensor_updates import (
     index_fill,
     index_put,
@@ -82,29 +83,6 @@ def _looked_up(input_params: Any, input_indices: Any, offset: Any) -> Tensor:
     return where(known, rows, 0)  # type: ignore[no-any-return]
 
 
-def _reversed_parts(x: Any, seq_lengths: Any, seq_dim: int, batch_dim: int) -> Tensor:
-    """Of each member of the batch, the first ``seq_lengths`` places along ``seq_dim`` in the other order."""
-    t = as_tensor(x, "ReverseSequence", "x")
-    lengths: Any = as_tensor(seq_lengths, "ReverseSequence", "seq_lengths")
-    along, batch = (
-        as_axis(a, t.ndim, "ReverseSequence", n) for a, n in ((seq_dim, "seq_dim"), (batch_dim, "batch_dim"))
-    )
-    if along == batch or lengths.shape != (t.shape[batch],):
-        raise ShapeError(
-            "ReverseSequence",
-            "seq_lengths",
-            got=f"shape {lengths.shape}",
-            takes=f"one length for each of {t.shape[batch]}",
-        )
-    places: Any = constant(np.arange(t.shape[along]))
-    ends: Any = reshape(lengths, (-1, 1))
-    order = where(places < ends, ends - 1 - places, places)
-    shape = [1] * t.ndim
-    shape[batch], shape[along] = t.shape[batch], t.shape[along]
-    turned = order if batch < along else moveaxis(order, 0, 1)
-    return gather_d(t, along, broadcast_to(reshape(turned, tuple(shape)), t.shape))
-
-
 EmbeddingLookup = form("EmbeddingLookup()(input_params, input_indices, offset)", _looked_up)
 Gather = form("Gather(batch_dims=0)(input_params, input_indices, axis)", gather)
 GatherD = form("GatherD()(x, dim, index)", gather_d)
@@ -115,7 +93,7 @@ OneHot = form(
     "OneHot(axis=-1)(indices, depth, on_value, off_value)",
     one_hot,
 )
-ReverseSequence = form("ReverseSequence(seq_dim, batch_dim=0)(x, seq_lengths)", _reversed_parts)
+ReverseSequence = form("ReverseSequence(seq_dim, batch_dim=0)(x, seq_lengths)", reverse_sequence)
 SparseGatherV2 = form("SparseGatherV2()(input_params, input_indices, axis)", gather)
 
 # made with changes
@@ -169,7 +147,7 @@ ScatterNdMin = form("ScatterNdMin(use_locking=False)(input_x, indices, updates)"
 ScatterNdMul = form("ScatterNdMul(use_locking=False)(input_x, indices, updates)", scatter_nd_mul)
 ScatterNdSub = form("ScatterNdSub(use_locking=False)(input_x, indices, updates)", scatter_nd_sub)
 ScatterNdUpdate = form("ScatterNdUpdate(use_locking=True)(input_x, indices, updates)", scatter_nd_update)
-ScatterNonAliasingAdd = alias("ScatterNonAliasingAdd", ScatterNdAdd)
+ScatterNonAliasingAdd = form("ScatterNonAliasingAdd()(input_x, indices, updates)", scatter_nd_add)
 ScatterSub = form("ScatterSub(use_locking=False)(input_x, indices, updates)", scatter_sub)
 ScatterUpdate = form("ScatterUpdate(use_locking=True)(input_x, indices, updates)", scatter_update)
 

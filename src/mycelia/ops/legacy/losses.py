@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from mycelia.core.dtypes import int32
 from mycelia.core.errors import ArgumentValueError
 from mycelia.ops.cross_entropy import (
     nll_loss,
     softmax_cross_entropy_with_logits,
     sparse_softmax_cross_entropy_with_logits,
 )
+from mycelia.ops.ctc import ctc_loss
+from mycelia.ops.cumulative import cumsum
 from mycelia.ops.indexing import gather
 from mycelia.ops.legacy.form import form
+from mycelia.ops.lookup import one_hot
 from mycelia.ops.losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -19,15 +23,15 @@ from mycelia.ops.losses import (
     smooth_l1_loss,
     soft_margin_loss,
 )
-from mycelia.ops.margin_losses import multi_margin_loss, triplet_margin_loss
-from mycelia.ops.operands import as_tensor
+from mycelia.ops.margin_losses import multi_margin_loss, multilabel_margin_loss, triplet_margin_loss
+from mycelia.ops.operands import as_tensor, cast
 from mycelia.ops.reduction import sum as sum_
 from mycelia.ops.selection import where
 from mycelia.tensor import Tensor
 
 __all__ = [
-    "BCEWithLogitsLoss", "BinaryCrossEntropy", "KLDivLoss", "MultiMarginLoss", "NLLLoss",
-    "SigmoidCrossEntropyWithLogits", "SmoothL1Loss", "SoftMarginLoss", "SoftmaxCrossEntropyWithLogits",
+    "BCEWithLogitsLoss", "BinaryCrossEntropy", "CTCLossV2", "KLDivLoss", "MultiMarginLoss", "MultilabelMarginLoss",
+    "NLLLoss", "SigmoidCrossEntropyWithLogits", "SmoothL1Loss", "SoftMarginLoss", "SoftmaxCrossEntropyWithLogits",
     "SparseSoftmaxCrossEntropyWithLogits", "TripletMarginLoss",
 ]  # fmt: skip
 
@@ -74,6 +78,22 @@ def _multi_margin(x: Any, target: Any, weight: Any, p: int, margin: float, reduc
     return multi_margin_loss(x, target, p, margin, weight, reduction)
 
 
+CTCLossV2 = form(
+    "CTCLossV2(blank=0, reduction='none', zero_infinity=False)(log_probs, targets, input_lengths, target_lengths)",
+    ctc_loss,
+    _check_reduction("CTCLossV2"),
+)
+
+
+def _multilabel(x: Any, target: Any, reduction: str) -> tuple[Tensor, Tensor]:
+    """The loss, and for each class whether it is a right one."""
+    scores, labels = as_tensor(x, "MultilabelMarginLoss", "x"), as_tensor(target, "MultilabelMarginLoss", "target")
+    loss = multilabel_margin_loss(scores, labels, reduction)
+    ended = cumsum(cast(labels < 0, int32), -1) > 0
+    hot = one_hot(where(ended, -1, labels), scores.shape[-1], 1, 0)
+    return loss, cast(sum_(hot, -2) > 0, int32)
+
+
 BCEWithLogitsLoss = form(
     "BCEWithLogitsLoss(reduction='mean')(input, target, weight=None, posWeight=None)",
     _logits_entropy,
@@ -89,6 +109,9 @@ MultiMarginLoss = form(
     "MultiMarginLoss(p=1, margin=1.0, reduction='mean')(x, target, weight=None)",
     _multi_margin,
     _check_reduction("MultiMarginLoss"),
+)
+MultilabelMarginLoss = form(
+    "MultilabelMarginLoss(reduction='mean')(x, target)", _multilabel, _check_reduction("MultilabelMarginLoss")
 )
 NLLLoss = form(
     "NLLLoss(reduction='mean', ignore_index=-100)(logits, labels, weight)", _likelihood, _check_reduction("NLLLoss")

@@ -186,6 +186,7 @@ class Map:
                 return fn(*args)
             raise ArgumentTypeError(where, "argument 1", got=type(args[0]).__name__, takes="a tuple or list")
         count = _same_length(where, args)
+        inner: Callable[[tuple[Any, ...]], Any]
         inner = partial(self._apply, where, fn) if self._nested else (lambda members: fn(*members))
         order = range(count - 1, -1, -1) if self.reverse else range(count)
         made = [inner(tuple([a[i] for a in args])) for i in order]

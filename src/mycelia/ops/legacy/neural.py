@@ -15,6 +15,7 @@ from mycelia.ops.adaptive_pooling import (
     max_unpool3d,
 )
 from mycelia.ops.arithmetic import add
+from mycelia.ops.attention import flash_attention_score
 from mycelia.ops.batch_normalization import batch_norm_inference_p, batch_norm_p, running_statistics_p
 from mycelia.ops.calls import as_float
 from mycelia.ops.contraction import einsum
@@ -37,9 +38,9 @@ __all__ = [
     "LRN", "AdaptiveAvgPool2D", "AdaptiveAvgPool3D", "AdaptiveMaxPool2D", "AdaptiveMaxPool3D", "AvgPool",
     "AvgPool3D", "BatchMatMul", "BatchMatMulExt", "BatchNorm", "BiasAdd", "Conv2D", "Conv2DBackpropInput",
     "Conv2DTranspose", "Conv3D", "Conv3DTranspose", "Dense", "DepthwiseConv2dNative", "Dropout", "Dropout2D",
-    "Dropout3D", "Einsum", "Ger", "LayerNorm", "LogSoftmax", "LogSoftmaxExt", "MatMul", "MatMulExt", "MaxPool",
-    "MaxPool3D", "MaxPool3DWithArgmax", "MaxPoolWithArgmax", "MaxPoolWithArgmaxV2", "MaxUnpool2D", "MaxUnpool3D",
-    "Outer", "RmsNorm", "Softmax",
+    "Dropout3D", "Einsum", "FlashAttentionScore", "Ger", "LayerNorm", "LogSoftmax", "LogSoftmaxExt", "MatMul",
+    "MatMulExt", "MaxPool", "MaxPool3D", "MaxPool3DWithArgmax", "MaxPoolWithArgmax", "MaxPoolWithArgmaxV2",
+    "MaxUnpool2D", "MaxUnpool3D", "Outer", "RmsNorm", "Softmax", "bias_add",
 ]  # fmt: skip
 
 # products
@@ -395,6 +396,23 @@ def _biased(input_x: Any, bias: Any, data_format: str) -> Tensor:
     return add(t, reshape(b, (-1, *(1,) * (t.ndim - 1 - axis))))
 
 
+def bias_add(input_x: Any, bias: Any) -> Tensor:
+    """Add a bias to each channel.
+
+    Args:
+        input_x: a tensor of shape (batch, channels, ...).
+        bias: a tensor of shape (channels,).
+
+    Raises:
+        ShapeError: the bias does not fit.
+
+    >>> import mycelia as ms
+    >>> print(ms.ops.bias_add(ms.Tensor([[1.0, 2.0]]), ms.Tensor([10.0, 20.0])))
+    [[11. 22.]]
+    """
+    return _biased(input_x, bias, "NCHW")
+
+
 def _softmax_over(fold: Any, where: str) -> Any:
     def compute(x: Any, axis: Any) -> Tensor:
         axes = axis if isinstance(axis, tuple) else (axis,)
@@ -433,6 +451,22 @@ LogSoftmaxExt = form(
 )
 RmsNorm = form("RmsNorm(epsilon=1e-06)(x, gamma)", rms_norm)
 Softmax = form("Softmax(axis=-1)(input)", _softmax_over(softmax, "Softmax"))
+
+# attention
+
+
+def _attention(query: Any, key: Any, value: Any, *rest: Any) -> tuple[None, None, None, Tensor]:
+    """Attention as the last of four; what the first three hold for an accelerator's backward pass is not kept."""
+    masks, heads, options = rest[:7], rest[7], rest[8:]
+    return None, None, None, flash_attention_score(query, key, value, heads, *masks, *options)
+
+
+FlashAttentionScore = form(
+    "FlashAttentionScore(head_num, keep_prob=1.0, scale_value=1.0, pre_tokens=2147483647, next_tokens=2147483647, "
+    "inner_precise=0, input_layout='BSH', sparse_mode=0)(query, key, value, real_shift=None, drop_mask=None, "
+    "padding_mask=None, attn_mask=None, prefix=None, actual_seq_qlen=None, actual_seq_kvlen=None)",
+    _attention,
+)
 
 # dropout
 

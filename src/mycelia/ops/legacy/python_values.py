@@ -18,7 +18,6 @@ from mycelia.ops.legacy.arrays import ScalarCast, ScalarToArray
 from mycelia.ops.operands import as_tensor, cast
 from mycelia.ops.sequences import range as _range
 from mycelia.ops.shape import reshape
-from mycelia.ops.slicing import slice as _slice
 from mycelia.ops.state import stop_gradient
 from mycelia.tensor import Tensor
 from mycelia.tensor.dispatch import set_value
@@ -30,8 +29,8 @@ __all__ = [
     "reshape_", "scalar_add", "scalar_cast", "scalar_div", "scalar_eq", "scalar_floordiv", "scalar_ge", "scalar_gt",
     "scalar_le", "scalar_log", "scalar_lt", "scalar_max", "scalar_min", "scalar_mod", "scalar_mul", "scalar_ne",
     "scalar_pow", "scalar_sub", "scalar_to_array", "scalar_uadd", "scalar_usub", "shape_", "shape_mul",
-    "stop_gradient_", "string_concat", "string_eq", "tensor_range", "tensor_slice", "tuple_div", "tuple_equal",
-    "tuple_getitem", "tuple_len", "tuple_reversed", "tuple_setitem", "typeof",
+    "stop_gradient_", "string_concat", "string_eq", "tensor_range", "tuple_div", "tuple_equal", "tuple_getitem",
+    "tuple_len", "tuple_reversed", "tuple_setitem", "typeof",
 ]  # fmt: skip
 
 scalar_add, scalar_sub, scalar_mul, scalar_div = operator.add, operator.sub, operator.mul, operator.truediv
@@ -47,7 +46,7 @@ list_equal = tuple_equal = operator.eq
 list_getitem = tuple_getitem = dict_getitem = operator.getitem
 make_range, make_slice = range, slice
 reshape_, shape_ = reshape, shape
-tensor_range, tensor_slice = _range, _slice
+tensor_range = _range
 typeof = type
 
 

@@ -8,12 +8,9 @@ import numpy as np
 
 from mycelia.core import dtypes as dt
 from mycelia.core.errors import ArgumentValueError, ShapeError
-from mycelia.ops.comparison import gt, lt
 from mycelia.ops.cumulative import cummax, cummin, cumprod_p, cumsum, cumsum_p, logcumsumexp
 from mycelia.ops.extremum import minimum
-from mycelia.ops.indexing import gather_d
 from mycelia.ops.legacy.form import form
-from mycelia.ops.logical import isfinite, logical_and
 from mycelia.ops.matrix_norms import renorm
 from mycelia.ops.norms import vector_norm
 from mycelia.ops.operands import as_axes, as_axis, as_int, as_tensor, cast
@@ -37,7 +34,7 @@ from mycelia.ops.segments import unsorted_segment_sum
 from mycelia.ops.selection import clamp
 from mycelia.ops.shape import filled, moveaxis, reshape
 from mycelia.ops.slicing import narrow
-from mycelia.ops.sorting import kthvalue, searchsorted, sort, top_k, topk
+from mycelia.ops.sorting import bucketize, intopk, kthvalue, searchsorted, sort, top_k, topk
 from mycelia.ops.statistics import histc, median, nanmedian, nanquantile, quantile, std_mean
 from mycelia.tensor import Tensor
 from mycelia.tensor.dispatch import constant
@@ -232,24 +229,12 @@ def _fixed_width(x: Any, range_: Any, nbins: int, dtype: Any) -> Tensor:
     t, ends = as_tensor(x, "HistogramFixedWidth", "x"), as_tensor(range_, "HistogramFixedWidth", "range")
     if ends.shape != (2,):
         raise ShapeError("HistogramFixedWidth", "range", got=f"shape {ends.shape}", takes="two numbers")
-    low: Any = cast(ends[0], dt.float64)  # type: ignore[index]
-    width: Any = (cast(ends[1], dt.float64) - low) / nbins  # type: ignore[index]
+    low: Any = cast(ends[0], dt.float64)
+    width: Any = (cast(ends[1], dt.float64) - low) / nbins
     flat: Any = cast(reshape(t, (-1,)), dt.float64)
     places = cast(clamp(floor((flat - low) / width), 0, nbins - 1), dt.int64)
     ones = filled(1, dt.as_dtype(dtype, "HistogramFixedWidth"), places.shape)
     return unsorted_segment_sum(ones, places, nbins)
-
-
-def _in_top(x1: Any, x2: Any, k: int) -> Tensor:
-    """Whether a target class is among the ``k`` of highest score in its row."""
-    scores, targets = as_tensor(x1, "InTopK", "x1"), as_tensor(x2, "InTopK", "x2")
-    if scores.ndim != 2 or targets.shape != scores.shape[:1]:
-        raise ShapeError(
-            "InTopK", "x2", got=f"shape {targets.shape}", takes=f"one class for each row of {scores.shape}"
-        )
-    own: Any = gather_d(scores, 1, reshape(targets, (-1, 1)))
-    above = count_nonzero(gt(scores, own), 1)
-    return logical_and(lt(above, k), reshape(isfinite(own), (-1,)))
 
 
 def _bounded(right: bool, where: str) -> Any:
@@ -257,14 +242,6 @@ def _bounded(right: bool, where: str) -> Any:
         return cast(searchsorted(sorted_x, values, right=right), out_type)
 
     return compute
-
-
-def _buckets(input: Any, boundaries: Any) -> Tensor:
-    """Into which interval between boundaries each number falls, as int32; a boundary belongs to the one above."""
-    edges = Tensor(list(boundaries), dt.float32)
-    t = as_tensor(input, "Bucketize", "input")
-    flat = searchsorted(edges, cast(reshape(t, (-1,)), dt.float32), right=True)
-    return cast(reshape(flat, t.shape), dt.int32)
 
 
 def _without(x: Any, y: Any, out_idx: dt.DType) -> tuple[Tensor, Tensor]:
@@ -287,10 +264,10 @@ def _search(sequence: Any, values: Any, sorter: Any, dtype: dt.DType, right: boo
 
 
 Bincount = form("Bincount()(array, size, weights)", _counts)
-Bucketize = form("Bucketize(boundaries)(input)", _buckets)
+Bucketize = form("Bucketize(boundaries)(input)", bucketize)
 Histogram = form("Histogram(bins=100, min=0.0, max=0.0)(x)", histc)
 HistogramFixedWidth = form("HistogramFixedWidth(nbins, dtype='int32')(x, range)", _fixed_width)
-InTopK = form("InTopK(k)(x1, x2)", _in_top)
+InTopK = form("InTopK(k)(x1, x2)", intopk)
 ListDiff = form("ListDiff(out_idx=int32)(x, y)", _without)
 LowerBound = form("LowerBound(out_type=int32)(sorted_x, values)", _bounded(False, "LowerBound"))
 MaskedSelect = form("MaskedSelect()(input, mask)", masked_select)

@@ -176,7 +176,7 @@ class CallbackList:
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
+    ) -> bool | None:
         return self._stack.__exit__(kind, error, trace)
 
     def call(self, hook: str, context: RunContext) -> None:

@@ -56,7 +56,8 @@ class CheckpointConfig:
         keep_checkpoint_max: int | None = 5, keep_checkpoint_per_n_minutes: int | None = 0,
         integrated_save: bool = True, async_save: bool | str = False, saved_network: Cell | None = None,
         append_info: list[Any] | None = None, enc_key: bytes | None = None, enc_mode: str = "AES-GCM",
-        exception_save: bool = False, crc_check: bool = False, remove_redundancy: bool = False, format: str = "ckpt", **kwargs: Any,
+        exception_save: bool = False, crc_check: bool = False, remove_redundancy: bool = False, format: str = "ckpt",
+        **kwargs: Any,
     ) -> None:  # fmt: skip
         where = "CheckpointConfig"
         values = (save_checkpoint_steps, save_checkpoint_seconds, keep_checkpoint_max, keep_checkpoint_per_n_minutes)

@@ -63,8 +63,8 @@ class OnRequestExit(Callback):
     """Ends a training or evaluation after the step at which a signal or a file asks for it, and saves the network.
 
     The checkpoint is ``DIRECTORY/rank_0/NAME_train.ckpt`` (or ``NAME_eval.ckpt``). Beside the network it holds
-    ``epoch_num``, ``step_num``, ``batch_num``, ``global_step`` and, if the loss is scaled, ``loss_scale``. A
-    training that begins and finds it there loads it first. The handler of the signal is put back afterwards.
+    ``epoch_num``, ``step_num``, ``batch_num`` and, if the loss is scaled, ``loss_scale``. A training that
+    begins and finds it there loads it first. The handler of the signal is put back afterwards.
 
     Args:
         save_ckpt: save a checkpoint, and load it at the beginning.
@@ -185,6 +185,4 @@ def _progress(run: RunState) -> dict[str, Any]:
     manager = run.get("loss_scale_mananger")
     if manager is not None:
         found["loss_scale"] = manager.get_loss_scale()
-    if run.get("optimizer") is not None:
-        found["global_step"] = int(run.optimizer.global_step.asnumpy()[0])
     return found

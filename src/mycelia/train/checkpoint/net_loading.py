@@ -218,7 +218,7 @@ def _mismatch(problems: list[str], missing: list[str]) -> ParameterMismatchError
 def _apply(pair: _Pair) -> None:
     parameter, value = pair.parameter, pair.value
     if isinstance(value, list):
-        parameter.import_data(value)  # type: ignore[attr-defined]
+        parameter.import_data(value)
         return
     if value.dtype is not parameter.dtype:
         _logger.warning("%s: '%s' is converted from %s to %s", _WHERE, pair.source, value.dtype, parameter.dtype)

@@ -152,7 +152,7 @@ class SafetensorsReader:
     def _checked_header(self) -> tuple[dict[str, Any], int]:
         try:
             if isinstance(self._stream, io.BytesIO):
-                safetensors.deserialize(self._stream.getvalue())  # type: ignore[no-untyped-call]
+                safetensors.deserialize(self._stream.getvalue())
             else:
                 with safetensors.safe_open(self.path, framework="np"):
                     pass

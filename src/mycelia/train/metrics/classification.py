@@ -71,7 +71,7 @@ class _Counts(EvaluationBase):
         rows = ((guess * truth).sum(1), guess.sum(1), truth.sum(1))
         if not first:
             before = (self._true, self._predicted, self._actual)
-            rows = tuple(np.concatenate(pair) for pair in zip(before, rows, strict=True))  # type: ignore[assignment,arg-type]
+            rows = tuple(np.concatenate(pair) for pair in zip(before, rows, strict=True))  # type: ignore[assignment]
         self._true, self._predicted, self._actual = rows
 
     def _ratio(self, total: Any, average: bool) -> Any:

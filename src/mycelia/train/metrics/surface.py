@@ -57,7 +57,7 @@ class _SurfaceMetric(Metric):
 
     def _distances(self, of: Array, to: Array) -> Array:
         """For each voxel of one surface the distance to the nearest of the other, infinite if that is empty."""
-        from scipy import ndimage
+        from scipy import ndimage  # type: ignore[import-untyped]
 
         if not to.any():
             return np.full(int(of.sum()), np.inf)

@@ -1,0 +1,7 @@
+"""The names of ``mindspore.nn.layer.channel_shuffle``."""
+
+from mycelia.nn.layers import ChannelShuffle
+
+__all__ = [
+    "ChannelShuffle",
+]  # fmt: skip

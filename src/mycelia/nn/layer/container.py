@@ -1,0 +1,7 @@
+"""The names of ``mindspore.nn.layer.container``."""
+
+from mycelia.nn.layers import CellDict, CellList, SequentialCell
+
+__all__ = [
+    "CellDict", "CellList", "SequentialCell",
+]  # fmt: skip

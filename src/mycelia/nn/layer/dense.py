@@ -1,0 +1,7 @@
+"""The names of ``mindspore.nn.layer.dense``."""
+
+from mycelia.nn.layers import BiDense
+
+__all__ = [
+    "BiDense",
+]  # fmt: skip

@@ -1,0 +1,3 @@
+"""Class forms of operators: the names of ``mindspore.ops.operations.other_ops``."""
+
+from mycelia.ops.legacy import *  # noqa: F403
