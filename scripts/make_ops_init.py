@@ -129,12 +129,14 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="write nothing; fail if the file would change")
     check = parser.parse_args(arguments).check
-    alone()
+    if "mycelia" not in sys.modules:
+        alone()
     text = contents()
     if TARGET.exists() and TARGET.read_text(encoding="utf-8") == text:
         return 0
     if check:
-        print(f"{TARGET.relative_to(SOURCE.parent)} is not what its script writes: run python {Path(__file__).name}")
+        file, script = TARGET.relative_to(SOURCE.parent), Path(__file__).name
+        print(f"{file} is not what its script writes: run python scripts/{script}")
         return 1
     beside = TARGET.with_suffix(".py.new")
     beside.write_text(text, encoding="utf-8")

@@ -3,7 +3,9 @@
 The names here are MindSpore's; ``import mycelia as ms`` and use it the same way.
 """
 
-from mycelia import core as core  # first: settings of the engine
+# isort: off
+# in the order of the layers; the first one holds the settings of the engine
+from mycelia import core as core
 from mycelia.core.context import (
     GRAPH_MODE,
     PYNATIVE_MODE,
@@ -66,6 +68,7 @@ from mycelia.train.callback import (
 from mycelia.train.metrics import Accuracy
 from mycelia.train.model import Model
 from mycelia import amp, common, context
+# isort: on
 
 half, single, double = float16, float32, float64
 cfloat, cdouble = complex64, complex128
@@ -74,4 +77,84 @@ long, intp, uintp = int64, int64, uint64
 ms_function = jit
 # differentiation stands below the operators, and is named among them too
 ops.GradOperation, ops.grad, ops.value_and_grad = GradOperation, grad, value_and_grad  # type: ignore[attr-defined]
+ops.__all__ += ["GradOperation", "grad", "value_and_grad"]
 tensor = Tensor
+
+__all__ = [
+    "GRAPH_MODE",
+    "PYNATIVE_MODE",
+    "Accuracy",
+    "Callback",
+    "CheckpointConfig",
+    "EarlyStopping",
+    "GradOperation",
+    "History",
+    "LambdaCallback",
+    "LearningRateScheduler",
+    "LossMonitor",
+    "Model",
+    "ModelCheckpoint",
+    "Parameter",
+    "ParameterTuple",
+    "ReduceLROnPlateau",
+    "RunContext",
+    "Tensor",
+    "TimeMonitor",
+    "Type",
+    "amp",
+    "bfloat16",
+    "bool_",
+    "build_train_network",
+    "byte",
+    "cdouble",
+    "cfloat",
+    "common",
+    "complex64",
+    "complex128",
+    "context",
+    "dataset",
+    "double",
+    "dtype_to_nptype",
+    "dtype_to_pytype",
+    "float16",
+    "float32",
+    "float64",
+    "get_context",
+    "get_seed",
+    "grad",
+    "half",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "intc",
+    "intp",
+    "jit",
+    "load_checkpoint",
+    "load_checkpoint_async",
+    "load_param_into_net",
+    "long",
+    "ms_function",
+    "nn",
+    "ops",
+    "pytype_to_dtype",
+    "reset_context",
+    "save_checkpoint",
+    "set_context",
+    "set_device",
+    "set_seed",
+    "short",
+    "single",
+    "string",
+    "tensor",
+    "train",
+    "ubyte",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "uintc",
+    "uintp",
+    "ushort",
+    "value_and_grad",
+]

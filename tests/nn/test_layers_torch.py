@@ -107,6 +107,26 @@ def test_moving_layers():
     close(nn.MatrixSetDiag()(Tensor(m), Tensor(d)), expected)
 
 
+def test_fractional_pooling():
+    x, u = data(2, 3, 7, 6), RNG.random((2, 3, 2), np.float32)
+    for inputs, samples in ((x, u), (x[0], u[:1])):
+        net = nn.FractionalMaxPool2d((2, 3), (3, 2), return_indices=True, _random_samples=Tensor(samples))
+        theirs = torch.nn.FractionalMaxPool2d(
+            (2, 3), (3, 2), return_indices=True, _random_samples=torch.tensor(samples)
+        )
+        for a, b in zip(net(Tensor(inputs)), theirs(torch.tensor(inputs)), strict=True):
+            close(a, b)
+    x, u = data(2, 2, 5, 6, 7), RNG.random((2, 2, 3), np.float32)
+    theirs = torch.nn.FractionalMaxPool3d(2, output_ratio=0.5, _random_samples=torch.tensor(u))
+    close(nn.FractionalMaxPool3d(2, output_ratio=0.5, _random_samples=Tensor(u))(Tensor(x)), theirs(torch.tensor(x)))
+    drawn = nn.FractionalMaxPool2d(2, 4)
+    first, second = (drawn(Tensor(data(1, 8, 9, 9))).asnumpy() for _ in range(2))
+    assert first.shape == (1, 8, 4, 4)
+    assert (first != second).any()
+    with pytest.raises(ValueError, match="at least 10 for 9 windows of 2"):
+        nn.FractionalMaxPool2d(2, 9)(Tensor(data(1, 1, 7, 6)))
+
+
 def test_norms_within_and_beyond_a_limit():
     x = data(3, 4)
     norms = np.linalg.norm(x, axis=0)

@@ -36,6 +36,13 @@ def plain(value, ms):
     return value if isinstance(value, (int, float, bool, str, type(None))) else {"repr": str(value)}
 
 
+def class_named(name, ms):
+    """A class form, wherever MindSpore exports it."""
+    from mindspore.ops import auto_generate
+
+    return next(getattr(m, name) for m in (ms.ops, ms.ops.operations, auto_generate) if hasattr(m, name))
+
+
 def run(case, ms, np):
     """Outputs and Parameters of one case, or the error."""
     name, arguments, inputs = case
@@ -51,7 +58,7 @@ def run(case, ms, np):
     try:
         args, kwargs = constructor(arguments, dtype)
         given = [build(a, lambda v, d: ms.Tensor(np.array(v, d)), parameter, dtype) for a in inputs]
-        out = plain(getattr(ms.ops, name)(*args, **kwargs)(*given), ms)
+        out = plain(class_named(name, ms)(*args, **kwargs)(*given), ms)
     except Exception as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip().strip("-")]
         return {"error": " ".join(lines)[:120]}
@@ -77,7 +84,7 @@ def main():
     names = {n for m in (ms.ops, ms.ops.operations, auto_generate) for n in dir(m) if n[0].isupper()}
     found = {}
     for name in sorted(names):
-        cls = next(getattr(m, name) for m in (ms.ops, ms.ops.operations, auto_generate) if hasattr(m, name))
+        cls = class_named(name, ms)
         if inspect.isclass(cls) and issubclass(cls, ms.ops.Primitive):
             found[name] = signature(cls)
     out = {

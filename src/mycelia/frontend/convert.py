@@ -182,13 +182,18 @@ def _compile(node: ast.FunctionDef | ast.Lambda, located: Located, code: CodeTyp
     if located.class_name is not None:  # for __private names and super()
         inner = ast.ClassDef(name=located.class_name, bases=[], keywords=[], body=[inner], decorator_list=[])
     free = [n for n in (*code.co_freevars, RUNTIME) if not (n == "__class__" and located.class_name is not None)]
+    bound = located.class_name or getattr(node, "name", None)
+    if bound is not None and bound not in free:  # the name means what it means in the user's module
+        body: list[ast.stmt] = [ast.Global([bound]), inner]
+    else:
+        body = [inner]
     factory = ast.FunctionDef(
         name="_ms_factory",
         args=ast.arguments(
             posonlyargs=[], args=[ast.arg(n) for n in free if n.isidentifier()], vararg=None, kwonlyargs=[],
             kw_defaults=[], kwarg=None, defaults=[],
         ),
-        body=[inner], decorator_list=[], returns=None,
+        body=body, decorator_list=[], returns=None,
     )  # fmt: skip
     for made in (inner, factory):
         if hasattr(made, "type_params"):

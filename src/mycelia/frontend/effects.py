@@ -18,6 +18,7 @@ import jax
 import numpy as np
 
 from mycelia.core.errors import SourceLocation, user_location
+from mycelia.ir.graph import Graph
 from mycelia.ir.primitive import IO, Primitive
 from mycelia.ir.types import TensorType
 from mycelia.tensor import Tensor
@@ -117,6 +118,11 @@ raise_p = Primitive(
 def raise_unless(condition: Tensor, error: BaseException) -> None:
     """Raise ``error`` when the graph runs and the zero-dimensional bool tensor ``condition`` is False."""
     apply(raise_p, condition, failure=Failure(error, user_location()))
+
+
+def can_raise(graph: Graph) -> bool:
+    """Whether running a graph may leave an error for :func:`raise_pending`."""
+    return any(n.op is raise_p or any(can_raise(g) for _, g in n.subgraphs) for n in graph.nodes)
 
 
 def raise_pending() -> None:

@@ -225,8 +225,9 @@ def _put_back(tensor: Tensor, value: Any) -> None:
 
 def _describe(key: Any) -> str:
     return ", ".join(
-        f"{p[0]}{list(p[1])}" if isinstance(p, tuple) and len(p) == 2 and isinstance(p[1], tuple) else str(p) for p in key
-    )  # fmt: skip
+        f"{p[0]}{list(p[1])}" if isinstance(p, tuple) and len(p) == 2 and isinstance(p[1], tuple) else str(p)
+        for p in key
+    )
 
 
 def jit(

@@ -71,7 +71,8 @@ class SymbolicRange:
 
     def length(self) -> Tensor:
         """The number of rounds (negative means none): -((start - stop) // step)."""
-        return -((self.start - self.stop) // self.step)
+        rounds: Tensor = -((self.start - self.stop) // self.step)
+        return rounds
 
     def item(self, count: Tensor) -> Tensor:
         """The number of round ``count``."""
@@ -80,7 +81,8 @@ class SymbolicRange:
             value = value * self.step
         if type(self.start) is not int or self.start != 0:
             value = value + self.start
-        return value
+        number: Tensor = value
+        return number
 
 
 def make_range(*args: Any) -> Any:

@@ -1,9 +1,9 @@
 """Rewriting of expressions: calls, truth values, and places that are written to.
 
-What Python would evaluate lazily becomes a thunk, ``a and b`` thus ``_ms.and_(a, lambda: b)``, in the user's
-own scope and at the user's own position. A thunk is a lambda, and a lambda cannot hold ``yield``, nor bind a
-variable of the function with ``:=``; such operands are rewritten in place instead, as one expression that
-runs both sides itself (:meth:`ExpressionRewriter.inline`).
+What Python would evaluate lazily becomes a thunk, ``a and b`` thus ``_ms_rt.and_(a, lambda: b)``, in the user's
+own scope and at the user's own position. A thunk is a lambda, and a lambda cannot hold ``yield`` or
+``super()``, nor bind a variable of the function with ``:=``; such operands are rewritten in place instead, as
+one expression that runs both sides itself (:meth:`ExpressionRewriter.inline`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Protocol
 
 from mycelia.frontend.source import argument_names, mangle
 
-RUNTIME = "_ms"
+RUNTIME = "_ms_rt"
 #: The parameter that marks a lambda as a thunk made here.
 THUNK = "_ms_t"
 
@@ -91,11 +91,16 @@ def surely_python(test: ast.expr) -> bool:
 
 
 def awkward(nodes: Iterable[ast.AST]) -> bool:
-    """Whether any of the expressions binds a variable, yields or awaits, so that no thunk can hold it."""
+    """Whether any of the expressions needs the function's own scope, so that no thunk can hold it.
+
+    It binds a variable, yields or awaits, or looks at the scope, as ``super()`` and ``locals()`` do.
+    """
     stack = list(nodes)
     while stack:
         node = stack.pop()
         if isinstance(node, (ast.NamedExpr, ast.Yield, ast.YieldFrom, ast.Await)):
+            return True
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _UNTOUCHED_CALLS:
             return True
         if not isinstance(node, _LAZY):
             stack.extend(ast.iter_child_nodes(node))

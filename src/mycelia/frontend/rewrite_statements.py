@@ -3,7 +3,7 @@
 The result stays one Python function with the user's own statements in the user's own order; branches and
 bodies are not torn out into functions. ``if c: A else: B`` becomes::
 
-    b = _ms.branch(c, line, names)
+    b = _ms_rt.branch(c, line, names)
     if b.staged: b.begin(locals())
     if b.then:
         A

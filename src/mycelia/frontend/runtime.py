@@ -1,6 +1,6 @@
 """The names that rewritten code uses.
 
-A converted function has this module in its closure, as ``_ms``. Each name decides at staging time: on Python
+A converted function has this module in its closure, as ``_ms_rt``. Each name decides at staging time: on Python
 values it does what Python does, on tensors of a graph it stages.
 """
 
@@ -90,4 +90,4 @@ def stage_raise(error: Any, cause: Any = None, caught_here: bool = False) -> Non
 
 def visible(names: dict[str, Any]) -> dict[str, Any]:
     """What ``locals()`` of the function as the user wrote it would give."""
-    return {n: v for n, v in names.items() if not n.startswith("_ms_") and n != "_ms" and type(v) is not Undefined}
+    return {n: v for n, v in names.items() if not n.startswith("_ms_") and type(v) is not Undefined}

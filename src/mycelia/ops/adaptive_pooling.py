@@ -150,7 +150,8 @@ adaptive_max_pool_p = Primitive(
     "adaptive_max_pool", infer=_infer_max, lower=_lower_max, multi=True,
     vjp=lambda cts, x, out, *, sizes: [
         None if cts[0] is None else apply(
-            scatter_places_p, cts[0], out[1], spatial=x.shape[len(x.shape) - len(sizes) :], lead=len(x.shape) - len(sizes)
+            scatter_places_p, cts[0], out[1],
+            spatial=x.shape[len(x.shape) - len(sizes) :], lead=len(x.shape) - len(sizes),
         )
     ],
     samples=lambda: [

@@ -120,6 +120,7 @@ batch_norm_p = Primitive(
 def _infer_batch_norm_grad(
     ct: TensorType, x: TensorType, mean: TensorType, variance: TensorType, *scale: TensorType, axis: int, epsilon: float
 ) -> tuple[TensorType, ...]:
+    check_normalized("batch_norm_grad", x, scale)
     return x, *scale, *scale
 
 

@@ -127,6 +127,7 @@ def _along(w: Any, rank: int, axis: int) -> Any:
 
 
 def _infer_grad(ct: TensorType, x: TensorType, labels: TensorType, *weight: TensorType, **attrs: Any) -> Any:
+    check_dtypes("cross_entropy_grad", (ct, x), dt.FLOATS, ("ct", "input"))
     return (x, *weight)
 
 
@@ -228,6 +229,11 @@ def _lower_soft(x: Any, target: Any, *, axis: int) -> Any:
     return -(_wide(target) * _log_softmax(_wide(x), axis)).sum(axis).astype(x.dtype)
 
 
+def _infer_soft_grad(ct: TensorType, x: TensorType, target: TensorType, *, axis: int) -> tuple[TensorType, ...]:
+    check_dtypes("softmax_cross_entropy", (ct, x, target), dt.FLOATS, ("ct", "logits", "labels"))
+    return x, x
+
+
 def _lower_soft_grad(ct: Any, x: Any, target: Any, *, axis: int) -> tuple[Any, ...]:
     logs, t, scale = _log_softmax(_wide(x), axis), _wide(target), jnp.expand_dims(_wide(ct), axis)
     dx = scale * (t.sum(axis, keepdims=True) * jnp.exp(logs) - t)
@@ -253,7 +259,7 @@ soft_cross_entropy_p = Primitive(
 
 #: Gradients of a cross entropy with class probabilities: of the logits and of the probabilities.
 soft_cross_entropy_grad_p: Primitive = Primitive(
-    "soft_cross_entropy_grad", infer=lambda ct, x, target, *, axis: (x, x), lower=_lower_soft_grad, multi=True,
+    "soft_cross_entropy_grad", infer=_infer_soft_grad, lower=_lower_soft_grad, multi=True,
     derived_vjp=True, samples=lambda: [Sample((np.array([1.0, -2.0, 0.5, 3.0]), _X, _T), {"axis": 1})],
 )  # fmt: skip
 

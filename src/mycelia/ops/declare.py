@@ -144,7 +144,9 @@ def elementwise(
             if len(inputs) == 1:
                 return [cts[0] if isinstance(cts, tuple) else cts]
             return [
-                c if c is None else _thunk(c, x.shape) if callable(c) and not isinstance(c, Tensor) else sum_to(c, x.shape)
+                c if c is None
+                else _thunk(c, x.shape) if callable(c) and not isinstance(c, Tensor)
+                else sum_to(c, x.shape)
                 for c, x in zip(cts, inputs, strict=True)
             ]  # fmt: skip
 

@@ -144,7 +144,9 @@ def _widened(x: Any) -> Any:
 #: Eigenvalues and right eigenvectors of a general matrix, in complex numbers.
 eig_p = Primitive(
     "eig", infer=_infer_eig, lower=lambda x: tuple(jnp.linalg.eig(_widened(x))), multi=True, differentiable=False,
-    samples=lambda: [Sample((_M,), grad=False), Sample((np.stack([_M, _SYMMETRIC]),), grad=False)],
+    samples=lambda: [
+        Sample((_M,), grad=False, dtypes=False), Sample((np.stack([_M, _SYMMETRIC]),), grad=False, dtypes=False),
+    ],
 )  # fmt: skip
 
 #: Eigenvalues of a general matrix, in complex numbers.

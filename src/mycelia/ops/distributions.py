@@ -63,9 +63,9 @@ def _lower_gamma(key: Any, alpha: Any, *, shape: tuple[int, ...]) -> Any:
 random_gamma_p = Primitive(
     "random_gamma", infer=_infer_gamma, lower=_lower_gamma, differentiable=False,
     samples=lambda: [
-        Sample((_KEY, np.array([0.5, 1.0, 7.5])), {"shape": (2, 3)}, grad=False),
-        Sample((_KEY, np.array(2.0)), {"shape": ()}, grad=False),
-        Sample((_KEY, np.array(2.0)), {"shape": (0, 2)}, grad=False),
+        Sample((_KEY, np.array([0.5, 1.0, 7.5])), {"shape": (2, 3)}, grad=False, dtypes=False),
+        Sample((_KEY, np.array(2.0)), {"shape": ()}, grad=False, dtypes=False),
+        Sample((_KEY, np.array(2.0)), {"shape": (0, 2)}, grad=False, dtypes=False),
         Bad((_KEY, np.array([1, 2])), {"shape": (2,)}, DTypeError, "Int64"),
     ],
 )  # fmt: skip

@@ -192,7 +192,8 @@ cholesky_p = Primitive(
     "cholesky", infer=_square("cholesky"), lower=in_float32(_lower_cholesky), derived_vjp=True,
     samples=lambda: [
         Sample((_SPD,), {"upper": False}), Sample((_SPDS,), {"upper": True}),
-        Sample((np.zeros((0, 2, 2)),), {"upper": False}), Sample((-_SPD,), {"upper": False}, grad=False), Bad((_RHS,), {"upper": False}, ShapeError, "square"),
+        Sample((np.zeros((0, 2, 2)),), {"upper": False}), Sample((-_SPD,), {"upper": False}, grad=False),
+        Bad((_RHS,), {"upper": False}, ShapeError, "square"),
     ],
 )  # fmt: skip
 

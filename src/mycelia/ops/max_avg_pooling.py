@@ -205,8 +205,7 @@ def avg_pool3d(
 
 def _lp_pool(where: str, n: int, x: Any, norm_type: Any, kernel_size: Any, stride: Any, ceil_mode: bool) -> Tensor:
     from mycelia.ops.power import pow as power
-    from mycelia.ops.rounding import abs as absolute
-    from mycelia.ops.rounding import sign
+    from mycelia.ops.rounding import abs as absolute, sign
     from mycelia.ops.selection import where as choose
 
     if isinstance(norm_type, bool) or not isinstance(norm_type, (int, float)):

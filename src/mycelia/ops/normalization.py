@@ -193,6 +193,7 @@ layer_norm_p = Primitive(
 def _infer_layer_norm_grad(
     ct: TensorType, x: TensorType, mean: TensorType, rstd: TensorType, *scale: TensorType, begin: int
 ) -> tuple[TensorType, ...]:
+    check_normalized("layer_norm_grad", x, scale)
     return x, *scale, *scale
 
 
@@ -309,6 +310,11 @@ rms_norm_p = Primitive(
 )  # fmt: skip
 
 
+def _infer_rms_norm_grad(ct: TensorType, x: TensorType, rstd: TensorType, scale: TensorType) -> Any:
+    check_normalized("rms_norm_grad", x, (scale,))
+    return x, scale
+
+
 def _lower_rms_norm_grad(ct: Any, x: Any, rstd: Any, scale: Any) -> tuple[Any, ...]:
     dy, normal = widened(ct), widened(x) * rstd
     g = dy * scale.astype(dy.dtype)
@@ -320,7 +326,7 @@ def _lower_rms_norm_grad(ct: Any, x: Any, rstd: Any, scale: Any) -> tuple[Any, .
 
 #: Gradients of an RMS norm's input and scale, its statistic taken as given.
 rms_norm_grad_p = Primitive(
-    "rms_norm_grad", infer=lambda ct, x, rstd, scale: (x, scale), lower=_lower_rms_norm_grad, multi=True,
+    "rms_norm_grad", infer=_infer_rms_norm_grad, lower=_lower_rms_norm_grad, multi=True,
     derived_vjp=True,
     samples=lambda: [Sample((wave(3, 4) ** 2, wave(3, 4), 1 + wave(3, 1) ** 2, wave(4)))],
 )  # fmt: skip
@@ -463,6 +469,13 @@ group_norm_p = Primitive(
 )  # fmt: skip
 
 
+def _infer_group_norm_grad(
+    ct: TensorType, x: TensorType, mean: TensorType, rstd: TensorType, *scale: TensorType, groups: int
+) -> tuple[TensorType, ...]:
+    check_normalized("group_norm_grad", x, scale)
+    return x, *scale, *scale
+
+
 def _lower_group_norm_grad(ct: Any, x: Any, mean: Any, rstd: Any, *scale: Any, groups: int) -> tuple[Any, ...]:
     split = _grouped(x.shape, groups)
     kept = (*mean.shape, *(1 for _ in split[2:]))
@@ -482,7 +495,7 @@ def _lower_group_norm_grad(ct: Any, x: Any, mean: Any, rstd: Any, *scale: Any, g
 
 #: Gradients of a group norm's input, scale and shift, its statistics taken as given.
 group_norm_grad_p = Primitive(
-    "group_norm_grad", infer=lambda ct, x, mean, rstd, *scale, groups: (x, *scale, *scale), lower=_lower_group_norm_grad,
+    "group_norm_grad", infer=_infer_group_norm_grad, lower=_lower_group_norm_grad,
     multi=True, derived_vjp=True,
     samples=lambda: [
         Sample((wave(2, 4, 3) ** 2, wave(2, 4, 3), wave(2, 2), 1 + wave(2, 2) ** 2, wave(4)), {"groups": 2}),

@@ -34,7 +34,8 @@ def as_tensor(value: Any, where: str, argument: str = "input", dtype: DType | No
         if isinstance(value, (list, tuple)) and any(isinstance(x, Tensor) for x in value):
             from mycelia.ops.joining import stack
 
-            return stack([as_tensor(x, where, argument) for x in value])
+            stacked: Tensor = stack([as_tensor(x, where, argument) for x in value])
+            return stacked
         return constant(to_numpy(value, dtype, where, argument))
     raise ArgumentTypeError(where, argument, got=type(value).__name__, takes="a Tensor, number or NumPy array")
 

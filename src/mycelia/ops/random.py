@@ -302,8 +302,8 @@ def _lower_bernoulli(key: Any, p: Any, *, shape: tuple[int, ...]) -> Any:
 random_bernoulli_p = Primitive(
     "random_bernoulli", infer=_infer_bernoulli, lower=_lower_bernoulli, differentiable=False,
     samples=lambda: [
-        Sample((_KEY, np.array(0.25)), {"shape": (4, 5)}, grad=False),
-        Sample((_KEY, np.array([0.0, 1.0, 0.5])), {"shape": (50, 3)}, grad=False),
+        Sample((_KEY, np.array(0.25)), {"shape": (4, 5)}, grad=False, dtypes=False),
+        Sample((_KEY, np.array([0.0, 1.0, 0.5])), {"shape": (50, 3)}, grad=False, dtypes=False),
         Bad((_KEY, np.array([1, 2])), {"shape": (2,)}, DTypeError, "floating"),
     ],
 )  # fmt: skip

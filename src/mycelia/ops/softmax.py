@@ -216,6 +216,7 @@ def gumbel_softmax(logits: Any, tau: float = 1.0, hard: bool = False, dim: int =
 
 
 def _infer_one_hot(x: TensorType, *, axis: int) -> TensorType:
+    check_dtypes("one_hot_of_max", (x,), dt.FLOATS)
     return x
 
 

@@ -68,6 +68,15 @@ def test_what_is_not_folded(stays, text):
     stays(run, text)
 
 
+def test_what_has_no_operands_is_folded(becomes):
+    becomes(
+        run,
+        "graph g() { %c = full(shape=(2,), value=1.5, dtype=float32) : float32[2] return %c }",
+        "graph g() { %c = constant(value=array(float32[2], [1.5, 1.5])) : float32[2] return %c }",
+        1,
+    )
+
+
 def test_effects_are_not_folded(stays, noted):
     stays(run, f"graph g() {{ {A} %c = noted(%a) : float32[2] return %c }}")
 

@@ -56,6 +56,17 @@ def test_rates_past_the_end_of_a_sequence_are_its_last(mode: int) -> None:
     np.testing.assert_allclose(seen, [-1.0, -1.5, -2.0, -2.5])
 
 
+@MODES
+def test_a_fixed_rate_among_schedules_can_be_changed(mode: int) -> None:
+    ms.set_context(mode=mode)
+    a, b = param("a"), param("b")
+    optimizer = optim.SGD([{"params": [a], "lr": [0.5, 0.25]}, {"params": [b]}], 1.0)
+    optimizer(G * 2)
+    ops.assign(optimizer.get_lr_parameter(b), 0.5)
+    optimizer(G * 2)
+    np.testing.assert_allclose([a.asnumpy(), b.asnumpy()], [[0.25, 1.25], [-0.5, 0.5]])
+
+
 def test_get_lr_of_one_rate_of_groups_and_of_schedules() -> None:
     a, b = param("a"), param("b")
     assert float(optim.SGD([a], 0.1).get_lr()) == pytest.approx(0.1)
@@ -181,7 +192,7 @@ def test_wrong_parameters_are_refused(make: Any, kind: type[Exception], message:
     ],
 )  # fmt: skip
 def test_wrong_options_are_refused(options: dict[str, Any], kind: type[Exception], message: str) -> None:
-    with pytest.raises(kind, match="SGD: |Optimizer: ") as caught:
+    with pytest.raises(kind, match=r"SGD: |Optimizer: ") as caught:
         optim.SGD([param()], **options)
     assert caught.match(message)
 

@@ -47,8 +47,6 @@ class Net(nn.Cell):
 
 def dtypes_of(net: Net, x: Any) -> list[str]:
     """The dtypes after the first dense layer, the normalisation, the activation and the network."""
-    for spy in (net.after_fc, net.after_norm, net.after_act):
-        spy.__dict__["seen"].clear()
     out = net(x)
     return [str(spy.__dict__["seen"][-1]) for spy in (net.after_fc, net.after_norm, net.after_act)] + [str(out.dtype)]
 
@@ -137,7 +135,7 @@ def test_lists_are_copies() -> None:
     [
         (lambda n: amp.auto_mixed_precision(3, "O1"), TypeError, "'network' got int; it takes a Cell"),
         (lambda n: amp.auto_mixed_precision(n, "O5"), ValueError, "'amp_level' got 'O5'"),
-        (lambda n: amp.auto_mixed_precision(n, "O1", ms.float64), ValueError, "'dtype' got Float64; it takes float16 or"),
+        (lambda n: amp.auto_mixed_precision(n, "O1", ms.float64), ValueError, "'dtype' got Float64; it takes"),
         (amp.custom_mixed_precision, ValueError, "give either 'white_list' or 'black_list'"),
         (lambda n: amp.custom_mixed_precision(n, white_list=[], black_list=[]), ValueError, "give either"),
         (lambda n: amp.custom_mixed_precision(n, white_list=nn.Dense), TypeError, "'white_list' got type"),

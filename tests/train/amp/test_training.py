@@ -48,7 +48,8 @@ def losses(m: Model, epochs: int = 6, data: Any = ROWS, *callbacks: Callback) ->
 @pytest.mark.parametrize("level", ["O1", "O2", "O3", "auto"])
 def test_levels_train_alike(level: str, mode: int) -> None:
     ms.set_context(mode=mode)
-    plain, mixed = losses(model()), losses(model(level))
+    plain = losses(model())
+    mixed = losses(model(level, loss_scale_manager=amp.DynamicLossScaleManager(2**8) if level == "O2" else None))
     np.testing.assert_allclose(mixed, plain, rtol=0.05, atol=0.02)
     assert mixed != plain
     assert mixed[-1] < mixed[0] / 2
@@ -80,7 +81,7 @@ def test_an_overflowing_step_of_a_model_changes_nothing_but_the_scale(mode: int)
 
     data = [
         ROWS[0],
-        (np.full_like(X[:4], 1e30), Y[:4]),
+        (np.full_like(X[:4], np.nan), Y[:4]),
         (X[:4], np.full_like(Y[:4], np.nan)),
         ROWS[1],
         ROWS[0],
@@ -193,7 +194,7 @@ def test_build_train_network_without_a_loss() -> None:
         (lambda n, o: amp.build_train_network(n, o, level="O9"), ValueError, "'level' got 'O9'"),
         (lambda n, o: amp.build_train_network(n, o, boost_level="x"), ValueError, "'boost_level' got 'x'"),
         (lambda n, o: amp.build_train_network(n, o, scale=1), ValueError, "'scale' got a value; it takes one of"),
-        (lambda n, o: amp.build_train_network(n, o, cast_model_type=ms.int32), ValueError, "got Int32; it takes float16"),
+        (lambda n, o: amp.build_train_network(n, o, cast_model_type=ms.int32), ValueError, "got Int32; it takes"),
         (lambda n, o: amp.build_train_network(n, o, keep_batchnorm_fp32=1), TypeError, "'keep_batchnorm_fp32' got 1"),
         (lambda n, o: amp.build_train_network(n, o, loss_scale_manager=1), TypeError, "'loss_scale_manager' got int"),
         (lambda n, o: amp.build_train_network(n, 3), TypeError, "'optimizer' got int"),

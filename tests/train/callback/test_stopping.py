@@ -161,7 +161,7 @@ def test_reduce_lr_on_plateau_needs_one_rate() -> None:
         (lambda: train.EarlyStopping(min_delta="1"), TypeError, "'min_delta' got '1'"),
         (lambda: train.EarlyStopping(verbose=1), TypeError, "'verbose' got 1"),
         (lambda: train.EarlyStopping(baseline="1"), TypeError, "'baseline' got '1'"),
-        (lambda: train.ReduceLROnPlateau(factor=1.0), ValueError, "'factor' got 1.0; it takes a number between 0 and 1"),
+        (lambda: train.ReduceLROnPlateau(factor=1.0), ValueError, "'factor' got 1.0; it takes a number between"),
         (lambda: train.ReduceLROnPlateau(cooldown=-1), ValueError, "'cooldown' got -1"),
         (lambda: train.ReduceLROnPlateau(min_lr="0"), TypeError, "'min_lr' got '0'"),
     ],

@@ -365,10 +365,10 @@ def test_columns_that_do_not_fit_construct_are_refused() -> None:
     [
         (
             (X[:2, :1], Y[:2]),
-            r"at row 2 of 'train_dataset': column 0 \('data'\) is float32\[2, 1\], in the first row it was float32\[2, 2\]; "
-            r"column 1 \('label'\) is float32\[2, 1\]",
+            r"at row 2 of 'train_dataset': column 0 \('data'\) is float32\[2, 1\], in the first row it was "
+            r"float32\[2, 2\]; column 1 \('label'\) is float32\[2, 1\]",
         ),
-        ((X[:2], np.zeros((5, 3), np.float32)), r"column 1 \('label'\) is float32\[5, 3\], in the first row it was float32\[2, 1\]"),
+        ((X[:2], np.zeros((5, 3), np.float32)), r"float32\[5, 3\], in the first row it was float32\[2, 1\]"),
     ],
 )  # fmt: skip
 def test_a_row_of_another_shape_is_an_error_that_names_the_column(wrong: Any, note: str, mode: int) -> None:
@@ -390,8 +390,8 @@ def test_a_row_of_another_shape_is_an_error_that_names_the_column(wrong: Any, no
         (lambda n, o: Model(n, n, o, eval_network=3), TypeError, "'eval_network' got int"),
         (lambda n, o: Model(n, n, o, amp_level="O4"), ValueError, "'amp_level' got 'O4'; it takes 'O0', 'O1'"),
         (lambda n, o: Model(n, n, o, boost_level="O4"), ValueError, "'boost_level' got 'O4'"),
-        (lambda n, o: Model(n, n, amp_level="O2"), ValueError, "'optimizer' got None; it takes an optimizer, as amp_level"),
-        (lambda n, o: Model(n, n, o, lr=1), ValueError, "argument 'lr' got a value; it takes one of 'loss_scale_manager'"),
+        (lambda n, o: Model(n, n, amp_level="O2"), ValueError, "'optimizer' got None; it takes an optimizer, as"),
+        (lambda n, o: Model(n, n, o, lr=1), ValueError, "'lr' got a value; it takes one of 'loss_scale"),
         (lambda n, o: Model(n, n, o, loss_scale_manager=3), TypeError, "'loss_scale_manager' got int"),
         (lambda n, o: Model(n, n, o, metrics=["acc"], eval_network=n, eval_indexes=[0]), ValueError, "'eval_indexes'"),
         (lambda n, o: Model(n, None, o, metrics=["acc"]), ValueError, "'metrics' got metrics without loss_fn"),

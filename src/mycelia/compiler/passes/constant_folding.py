@@ -98,7 +98,7 @@ def _by_numpy(name: str, arrays: list[np.ndarray[Any, Any]], attrs: dict[str, An
         return np.asarray(np.where(*arrays))
     if name in _LOGIC and all([a.dtype == bool for a in arrays]):
         return np.asarray(_LOGIC[name](*arrays))
-    if not all([_is_ordinary(a) for a in arrays]):
+    if not arrays or not all([_is_ordinary(a) for a in arrays]):
         return None
     if name == "cast":
         return _cast(arrays[0], attrs["dtype"])

@@ -41,8 +41,6 @@ from mycelia.nn.layers.adaptive_pooling import (
     AdaptiveMaxPool1d,
     AdaptiveMaxPool2d,
     AdaptiveMaxPool3d,
-    FractionalMaxPool2d,
-    FractionalMaxPool3d,
     LPPool1d,
     LPPool2d,
     MaxUnpool1d,
@@ -64,6 +62,7 @@ from mycelia.nn.layers.conv import (
 from mycelia.nn.layers.dense import BiDense, Dense, Linear
 from mycelia.nn.layers.dropout import Dropout, Dropout1d, Dropout2d, Dropout2dExt, Dropout3d, DropoutExt
 from mycelia.nn.layers.embedding import Embedding, EmbeddingExt, EmbeddingLookup, MultiFieldEmbeddingLookup
+from mycelia.nn.layers.fractional_pooling import FractionalMaxPool2d, FractionalMaxPool3d
 from mycelia.nn.layers.image import MSSSIM, PSNR, SSIM, CentralCrop, ImageGradients
 from mycelia.nn.layers.mathematics import (
     ClipByNorm,

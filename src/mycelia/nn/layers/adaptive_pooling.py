@@ -1,7 +1,4 @@
-"""Pooling to a given size, power-average, fractional pooling, and the partial inverse of max pooling.
-
-Fractional pooling: B. Graham, "Fractional max-pooling", 2014.
-"""
+"""Pooling to a given size, power-average pooling, and the partial inverse of max pooling."""
 
 from __future__ import annotations
 
@@ -9,13 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from mycelia import ops
-from mycelia.core.errors import ArgumentTypeError, ArgumentValueError
+from mycelia.core.errors import ArgumentValueError
 from mycelia.nn.cell import Cell
 from mycelia.nn.layers import arguments as arg
-from mycelia.tensor import Tensor
 
 
-def _size(where: str, value: Any, n: int, *, free: bool) -> Any:
+def size_of(where: str, value: Any, n: int, *, free: bool) -> Any:
     """An int or ``n`` of them; with ``free`` None keeps the length of an axis."""
     if isinstance(value, (tuple, list)):
         if len(value) != n:
@@ -65,7 +61,7 @@ class AdaptiveAvgPool2d(Cell):
 
     def __init__(self, output_size: Any) -> None:
         super().__init__()
-        self.output_size = _size("AdaptiveAvgPool2d", output_size, 2, free=True)
+        self.output_size = size_of("AdaptiveAvgPool2d", output_size, 2, free=True)
 
     def construct(self, input: Any) -> Any:
         t = arg.axes_of_input("AdaptiveAvgPool2d", "input", input, (3, 4), "(batch,) channels, height, width")
@@ -88,7 +84,7 @@ class AdaptiveAvgPool3d(Cell):
 
     def __init__(self, output_size: Any) -> None:
         super().__init__()
-        self.output_size = _size("AdaptiveAvgPool3d", output_size, 3, free=True)
+        self.output_size = size_of("AdaptiveAvgPool3d", output_size, 3, free=True)
 
     def construct(self, input: Any) -> Any:
         t = arg.axes_of_input("AdaptiveAvgPool3d", "input", input, (4, 5), "(batch,) channels, depth, height, width")
@@ -135,7 +131,7 @@ class AdaptiveMaxPool2d(Cell):
 
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
         super().__init__()
-        self.output_size = _size("AdaptiveMaxPool2d", output_size, 2, free=True)
+        self.output_size = size_of("AdaptiveMaxPool2d", output_size, 2, free=True)
         arg.flag("AdaptiveMaxPool2d", "return_indices", return_indices)
         self.return_indices = return_indices
 
@@ -161,7 +157,7 @@ class AdaptiveMaxPool3d(Cell):
 
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
         super().__init__()
-        self.output_size = _size("AdaptiveMaxPool3d", output_size, 3, free=True)
+        self.output_size = size_of("AdaptiveMaxPool3d", output_size, 3, free=True)
         arg.flag("AdaptiveMaxPool3d", "return_indices", return_indices)
         self.return_indices = return_indices
 
@@ -223,75 +219,6 @@ class LPPool2d(_PowerPool):
     def construct(self, x: Any) -> Any:
         t = arg.axes_of_input("LPPool2d", "x", x, (3, 4), "(batch,) channels, height, width")
         return ops.lp_pool2d(t, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
-
-
-class _FractionalPool(Cell):
-    """Windows whose places are drawn."""
-
-    n: int
-
-    def __init__(
-        self,
-        kernel_size: Any,
-        output_size: Any = None,
-        output_ratio: Any = None,
-        return_indices: bool = False,
-        _random_samples: Any = None,
-    ) -> None:
-        super().__init__()
-        where = type(self).__name__
-        self.kernel_size = arg.per_axis(where, "kernel_size", kernel_size, self.n)
-        if output_size is None and output_ratio is None:
-            raise ArgumentValueError(where, "output_size", got="None", takes="a size, or else 'output_ratio'")
-        self.output_size = None if output_size is None else _size(where, output_size, self.n, free=False)
-        self.output_ratio = output_ratio
-        arg.flag(where, "return_indices", return_indices)
-        self.return_indices = return_indices
-        if _random_samples is not None and not isinstance(_random_samples, Tensor):
-            raise ArgumentTypeError(where, "_random_samples", got=type(_random_samples).__name__, takes="a Tensor")
-        self._random_samples = _random_samples
-
-
-class FractionalMaxPool2d(_FractionalPool):
-    """Maxima over windows of images at random places, to a given size.
-
-    Args:
-        kernel_size: window, an int or a pair.
-        output_size: size of the result, an int or a pair; or
-        output_ratio: the fraction of the size that is kept, a number below 1 or a pair.
-        return_indices: also give the flat positions of the maxima.
-        _random_samples: numbers from 0 to 1 of shape (batch, channels, 2) in place of drawn ones.
-
-    Inputs:
-        input: a tensor of shape (batch, channels, height, width), or without the batch.
-
-    >>> import mycelia as ms
-    >>> ms.nn.FractionalMaxPool2d(2, output_size=3)(ms.ops.ones((1, 2, 7, 7))).shape
-    (1, 2, 3, 3)
-    """
-
-    n = 2
-
-    def construct(self, input: Any) -> Any:
-        return ops.fractional_max_pool2d(
-            input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices, self._random_samples
-        )  # fmt: skip
-
-
-class FractionalMaxPool3d(_FractionalPool):
-    """Maxima over windows of volumes at random places; see :class:`FractionalMaxPool2d`.
-
-    >>> import mycelia as ms
-    >>> ms.nn.FractionalMaxPool3d(2, output_size=2)(ms.ops.ones((1, 2, 5, 5, 5))).shape
-    (1, 2, 2, 2, 2)
-    """
-
-    n = 3
-
-    def construct(self, input: Any) -> Any:
-        return ops.fractional_max_pool3d(
-            input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices, self._random_samples
-        )  # fmt: skip
 
 
 class _MaxUnpool(Cell):

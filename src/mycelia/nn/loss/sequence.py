@@ -38,4 +38,4 @@ class CTCLoss(LossBase):
     def construct(self, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any) -> Any:
         return ops.ctc_loss(
             log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity
-        )  # fmt: skip
+        )[0]

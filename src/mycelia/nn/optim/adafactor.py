@@ -15,7 +15,7 @@ from mycelia.tensor import Parameter, Tensor
 from mycelia.tensor.tensor import check_bool
 
 
-def _rms(x: Tensor) -> Tensor:
+def _rms(x: Tensor) -> Any:
     return ops.sqrt((x * x).mean())
 
 
@@ -133,7 +133,7 @@ class AdaFactor(Optimizer):
             self.put(p, wide_p - update)
         return True
 
-    def _normalized(self, i: int, g: Tensor, beta2: Tensor) -> Tensor:
+    def _normalized(self, i: int, g: Tensor, beta2: Tensor) -> Any:
         """The gradient over the root of its second moment."""
         square = g * g + self.eps[0]
         if g.ndim < 2:

@@ -15,7 +15,7 @@ from mycelia.tensor import Parameter, Tensor
 from mycelia.tensor.tensor import check_bool
 
 
-def _norm(x: Tensor) -> Tensor:
+def _norm(x: Tensor) -> Any:
     return ops.sqrt((x * x).sum())
 
 

@@ -195,7 +195,7 @@ class Optimizer(Cell):
         """The learning rate of the current step, or a tuple with one per parameter if groups have their own."""
         return tuple(self.rates()) if self.is_group_lr else self._current(self.learning_rate)
 
-    def _current(self, rate: Any) -> Tensor:
+    def _current(self, rate: Any) -> Any:
         return rate(self.global_step).reshape(()) if isinstance(rate, Cell) else rate
 
     def rates(self) -> list[Tensor]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mycelia import ops
 from mycelia.core.errors import ArgumentValueError
 from mycelia.nn.cell import Cell
 from mycelia.nn.learning_rate_schedule import LearningRateSchedule
@@ -40,7 +41,7 @@ class FixedRate(LearningRateSchedule):
         self.learning_rate = learning_rate
 
     def construct(self, global_step: Tensor) -> Tensor:
-        return self.learning_rate.value()
+        return ops.identity(self.learning_rate)
 
 
 class ScaledDecay(Cell):
@@ -51,6 +52,6 @@ class ScaledDecay(Cell):
         self.weight_decay = weight_decay
         self.loss_scale = loss_scale
 
-    def construct(self, global_step: Tensor) -> Tensor:
+    def construct(self, global_step: Tensor) -> Any:
         decay = self.weight_decay(global_step)
         return decay if self.loss_scale == 1.0 else decay * self.loss_scale

@@ -21,7 +21,7 @@ from mycelia.tensor.tensor import wrap
 
 
 @jit
-def _finite(tensors: tuple[Tensor, ...]) -> Tensor:
+def _finite(tensors: tuple[Tensor, ...]) -> Any:
     result = ops.isfinite(tensors[0]).all()
     for t in tensors[1:]:
         result = ops.logical_and(result, ops.isfinite(t).all())
@@ -42,7 +42,7 @@ def all_finite(inputs: Any) -> Tensor:
 @jit
 def multiplied(inputs: Any, factor: Tensor) -> Any:
     """Every tensor of a nest times ``factor``, in its own dtype."""
-    return tree.map_leaves(lambda x: x * factor.astype(x.dtype) if isinstance(x, Tensor) else x, inputs)
+    return tree.map_leaves(lambda x: x * ops.cast(factor, x.dtype) if isinstance(x, Tensor) else x, inputs)
 
 
 def current(tensor: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from mycelia import ops
 from mycelia.autodiff.api import Differentiated, GradOperation, value_and_grad
 from mycelia.core import dtypes as dt, tree
 from mycelia.core.errors import ArgumentTypeError, ArgumentValueError
@@ -19,7 +20,9 @@ from mycelia.tensor.tensor import check_bool
 
 def in_float32(nest: Any) -> Any:
     """The floating tensors of a nest as float32."""
-    return tree.map_leaves(lambda x: x.astype(dt.float32) if isinstance(x, Tensor) and x.dtype.is_floating else x, nest)
+    return tree.map_leaves(
+        lambda x: ops.cast(x, dt.float32) if isinstance(x, Tensor) and x.dtype.is_floating else x, nest
+    )
 
 
 def _check_callable(where: str, **given: Any) -> None:

@@ -177,14 +177,14 @@ def _inverse_permutation(input_x: Sequence[Any]) -> Any:
 
 
 def _unraveled(indices: Any, dims: Any) -> Any:
-    """The coordinates of flat places, one row for each."""
+    """The coordinates of flat places: one row for each axis."""
     flat, sizes = as_tensor(indices, "UnravelIndex", "indices"), as_shape(dims, "UnravelIndex", "dims", minimum=1)
     places: Any = flat
     rows = []
     for length in reversed(sizes):
         rows.append(places % length)
         places = places // length
-    return stack(rows[::-1], -1)
+    return stack(rows[::-1], 0)
 
 
 ChannelShuffle = form("ChannelShuffle(group)(x)", channel_shuffle)

@@ -200,6 +200,8 @@ def _infer_kept(boxes: TensorType, *, threshold: float) -> TensorType:
 
 
 def _lower_kept(boxes: Any, *, threshold: float) -> Any:
+    if not len(boxes):
+        return jnp.zeros(0, bool)
     wide = boxes.astype(jnp.promote_types(boxes.dtype, jnp.float32))
     area = (wide[:, 2] - wide[:, 0]) * (wide[:, 3] - wide[:, 1])
     order = jnp.arange(len(boxes))

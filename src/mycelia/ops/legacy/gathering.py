@@ -124,7 +124,7 @@ Scatter = form(
 ScatterNd = form("ScatterNd()(indices, updates, shape)", scatter_nd)
 TensorScatterAdd = form("TensorScatterAdd()(input_x, indices, updates)", tensor_scatter_add)
 TensorScatterDiv = form("TensorScatterDiv()(input_x, indices, updates)", tensor_scatter_div)
-TensorScatterElements = form("TensorScatterElements(axis=0, reduce='none')(data, indices, updates)", _at_elements)
+TensorScatterElements = form("TensorScatterElements(axis=0, reduction='none')(data, indices, updates)", _at_elements)
 TensorScatterMax = form("TensorScatterMax()(input_x, indices, updates)", tensor_scatter_max)
 TensorScatterMin = form("TensorScatterMin()(input_x, indices, updates)", tensor_scatter_min)
 TensorScatterMul = form("TensorScatterMul()(input_x, indices, updates)", tensor_scatter_mul)

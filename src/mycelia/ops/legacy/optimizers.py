@@ -407,7 +407,7 @@ def _proximal_descent(var: Any, delta: Any, *, alpha: Any, l1: Any, l2: Any) -> 
 def _proximal_adagrad(var: Any, accum: Any, g: Any, *, lr: Any, l1: Any, l2: Any) -> Any:
     accum = accum + g * g
     rate = lr / sqrt(accum)
-    return _proximal(var - rate * g, lr, l1, l2), accum
+    return _proximal(var - rate * g, rate, l1, l2), accum
 
 
 _LINEAR = ("var", "accum", "linear")

@@ -156,7 +156,7 @@ ArgMaxWithValue = form("ArgMaxWithValue(axis=0, keep_dims=False)(input)", _place
 ArgMinWithValue = form("ArgMinWithValue(axis=0, keep_dims=False)(input)", _placed(min_))
 Argmax = form("Argmax(axis=-1, output_type=int32)(input_x)", _place(argmax))
 Argmin = form("Argmin(axis=-1, output_type=int32)(x)", _place(argmin))
-CountNonZero = form("CountNonZero()(input, dim=None)", count_nonzero)
+CountNonZero = form("CountNonZero(dims=None)(x)", lambda x, dims: count_nonzero(x, dims, False, dt.int64))
 L2Loss = form("L2Loss()(input_x)", _half_square_sum)
 L2Normalize = form("L2Normalize(axis=0, epsilon=0.0001)(x)", _unit_vectors)
 LpNorm = form("LpNorm(axis, p=2, keep_dims=False, epsilon=1e-12)(input)", _norm_over, _check_norm)
@@ -263,8 +263,15 @@ def _search(sequence: Any, values: Any, sorter: Any, dtype: dt.DType, right: boo
     return cast(searchsorted(sequence, values, right=bool(right), sorter=sorter), dtype)
 
 
+def _distinct(input_x: Any) -> tuple[Tensor, Tensor]:
+    """The different elements, and where each element is among them: as int64 of int64, else as int32."""
+    t = as_tensor(input_x, "Unique", "input_x")
+    values, places = unique(t)
+    return values, cast(places, dt.int64 if t.dtype is dt.int64 else dt.int32)
+
+
 Bincount = form("Bincount()(array, size, weights)", _counts)
-Bucketize = form("Bucketize(boundaries)(input)", bucketize)
+Bucketize = form("Bucketize(boundaries)(input)", lambda input, boundaries: bucketize(input, boundaries, right=True))
 Histogram = form("Histogram(bins=100, min=0.0, max=0.0)(x)", histc)
 HistogramFixedWidth = form("HistogramFixedWidth(nbins, dtype='int32')(x, range)", _fixed_width)
 InTopK = form("InTopK(k)(x1, x2)", intopk)
@@ -284,7 +291,7 @@ TopkExt = form(
     "TopkExt()(input, k, dim=-1, largest=True, sorted=True)",
     lambda input, k, dim, largest, sorted: _long_places(topk(input, k, dim, largest, sorted)),
 )
-Unique = form("Unique()(input_x)", unique)
+Unique = form("Unique()(input_x)", _distinct)
 UniqueConsecutive = form(
     "UniqueConsecutive(return_inverse=False, return_counts=False, dim=None)(input)", unique_consecutive
 )
