@@ -37,6 +37,7 @@ from mycelia.core.dtypes import (
     uint64,
 )
 from mycelia.core.random import get_seed, set_seed
+from mycelia import tensor
 from mycelia.tensor import Parameter, Tensor
 from mycelia import ops
 from mycelia.autodiff import GradOperation, grad, value_and_grad
@@ -78,7 +79,6 @@ ms_function = jit
 # differentiation stands below the operators, and is named among them too
 ops.GradOperation, ops.grad, ops.value_and_grad = GradOperation, grad, value_and_grad  # type: ignore[attr-defined]
 ops.__all__ += ["GradOperation", "grad", "value_and_grad"]
-tensor = Tensor
 
 __all__ = [
     "GRAPH_MODE",

@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import pytest
 from jax import lax
+from tests.autodiff.staging import run_staged, staged
 
 from mycelia.autodiff import grad
 from mycelia.autodiff.transform import split
@@ -14,7 +15,6 @@ from mycelia.core.errors import UnsupportedError
 from mycelia.ir.control import call_p, cond_p, scan_p, while_p
 from mycelia.ir.types import TensorType
 from mycelia.tensor.dispatch import apply
-from tests.autodiff.staging import run_staged, staged
 
 F = TensorType(dt.float64, ())
 V = TensorType(dt.float64, (3,))

@@ -61,6 +61,10 @@ class _Writer:
             return f"({self.test(depth + 1)} {word} {self.test(depth + 1)})"
         if depth < 2 and self.chance(12):
             return f"not {self.test(depth + 1)}"
+        if self.chance(6):
+            bound = self.pick("s", "i", "p")
+            kind = {"s": "scalar", "i": "integer", "p": "python"}[bound]
+            return f"({bound} := {self.value(kind, 1)}) {self.pick('<', '>')} {self.number(0, 3)}"
         kind = self.pick("scalar", "scalar", "integer", "python", "vector")
         op = self.pick("<", ">", "<=", ">=", "==", "!=")
         if kind == "vector":
@@ -116,12 +120,30 @@ class _Writer:
             other = _KINDS[self.number(0, 3)]
             second = self.pick(*_VARIABLES[other])
             self.line(indent, f"{name}, {second} = {self.value(kind)}, {self.value(other)}")
+        elif self.chance(8):
+            place = self.pick(f"box[{kind!r}]", f"obj.{kind}", f"cells[{_KINDS.index(kind)}]")
+            self.line(indent, f"{place} = {self.value(kind)}")
+        elif self.chance(8):
+            place = self.pick(f"box[{kind!r}]", f"obj.{kind}", f"cells[{_KINDS.index(kind)}]")
+            self.line(indent, f"{name} = {place} + 0")
         elif self.chance(6):
-            self.line(indent, f"box[{kind!r}] = {self.value(kind)}")
+            self.line(indent, f"bump({self.pick('s', 't')}, {self.pick('p', 'q', '1')})")
         elif self.chance(6):
-            self.line(indent, f"{name} = box[{kind!r}] + 0")
+            self.line(indent, "t, q = (t + total) % 9.0, (q + calls) % 5")
+        elif self.chance(4):
+            self.search(indent)
         else:
             self.line(indent, f"{name} = {self.value(kind)}")
+
+    def search(self, indent: int) -> None:
+        """A loop that binds a variable before it breaks, or else in its ``else``."""
+        self.line(indent, f"for n in {self.pick('range(3)', 'range(i % 3)', '(s, t)')}:")
+        self.line(indent + 1, f"if {self.test(1)} and n < {self.number(0, 3)}:")
+        self.line(indent + 2, f"found = {self.value('scalar', 1)}")
+        self.line(indent + 2, "break")
+        self.line(indent, "else:")
+        self.line(indent + 1, f"found = {self.value('scalar', 1)}")
+        self.line(indent, "s = (s + found) % 9.0")
 
     def condition(self, indent: int, in_loop: bool) -> None:
         self.line(indent, f"if {self.test()}:")
@@ -196,6 +218,10 @@ class _Writer:
 _HELPERS = """\
 from contextlib import nullcontext
 
+class Holder:
+    def __init__(self, vector, scalar, integer, python):
+        self.vector, self.scalar, self.integer, self.python = vector, scalar, integer, python
+
 def help_vector(v, c):
     if c > 2:
         return v
@@ -232,6 +258,15 @@ def help_python(v, c):
 """
 
 
+_CLOSURE = (
+    "def bump(by, count):",
+    "    nonlocal total, calls",
+    "    if by > 3:",
+    "        total = (total + by) % 9.0",
+    "    calls = (calls + count) % 5",
+)
+
+
 @st.composite
 def programs(draw: Any, size: int = 22) -> str:
     """The source of a function ``f(a, s, i, p)``."""
@@ -239,6 +274,10 @@ def programs(draw: Any, size: int = 22) -> str:
     writer.line(0, "def f(a, s, i, p):")
     writer.line(1, "b, c, t, j, q = a * 2, a * 3, s + 1, i + 1, p + 1")
     writer.line(1, "box = {'vector': a + 1, 'scalar': s + 2, 'integer': i + 2, 'python': p + 2}")
+    writer.line(1, "cells = [a + 2, s + 3, i + 3, p + 3]")
+    writer.line(1, "obj, total, calls = Holder(a + 3, s + 4, i + 4, p + 4), s * 0, 0")
+    for line in _CLOSURE:
+        writer.line(1, line)
     for _ in range(writer.number(2, 5)):
         writer.statement(1, False)
     writer.line(1, f"return {writer.result()}")
@@ -253,5 +292,5 @@ def function_of(source: str) -> Any:
     filename = f"<program {next(_numbers)}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     scope: dict[str, Any] = {"__name__": "random_program"}
-    exec(compile(source, filename, "exec"), scope)
+    exec(compile(source, filename, "exec", dont_inherit=True), scope)
     return scope["f"]

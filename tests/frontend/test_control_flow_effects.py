@@ -8,11 +8,11 @@ from typing import Any
 
 import jax
 import pytest
+from tests.frontend.staging import Staged, run
 
 from mycelia import Tensor
 from mycelia.compiler.executable import Executable
 from mycelia.frontend.effects import can_raise, raise_pending
-from tests.frontend.staging import Staged, run
 
 
 def _printed(capsys: Any, staged: Staged, *args: Tensor) -> str:

@@ -1,3 +1,4 @@
+
 """Errors say the user's line, the variable, the two types, and what to write instead."""
 
 from __future__ import annotations
@@ -5,11 +6,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.frontend.staging import Staged
 
 import mycelia as ms
 from mycelia import Tensor, ops
 from mycelia.core.errors import GraphError, GraphTypeError
-from tests.frontend.staging import Staged
 
 _X = Tensor([1.0, 2.0])
 

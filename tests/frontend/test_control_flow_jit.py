@@ -1,3 +1,4 @@
+
 """The same through ``ms.jit``, compiled by XLA: values, gradients and the number of stagings."""
 
 from __future__ import annotations
@@ -5,10 +6,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.frontend.staging import assert_same, copied
 
 import mycelia as ms
 from mycelia import Tensor, ops
-from tests.frontend.staging import assert_same, copied
 
 
 def branches(x: Tensor) -> Any:
@@ -95,13 +96,13 @@ def test_gradients(fn: Any) -> None:
 
 def test_cells_of_any_self_in_both_modes() -> None:
     class Net(ms.nn.Cell):
-        def __init__(me, k: int) -> None:  # noqa: N805
+        def __init__(me, k: int) -> None:
             super().__init__()
             me.k = k
             me.w = ms.Parameter(Tensor([1.0, 2.0]), name="w")
             me.steps = ms.Parameter(Tensor(0), name="steps", requires_grad=False)
 
-        def construct(this, x: Tensor) -> Tensor:  # noqa: N805
+        def construct(this, x: Tensor) -> Tensor:
             fns = [lambda v, k=k: v * k if v.sum() > k else v for k in range(this.k)]
             y = x * this.w
             for fn in fns:

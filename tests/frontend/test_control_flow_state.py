@@ -1,3 +1,4 @@
+
 """What branches and loops change outside: tensors in place, attributes, containers, outer variables."""
 
 from __future__ import annotations
@@ -7,11 +8,11 @@ from collections import OrderedDict, deque
 from typing import Any
 
 import pytest
+from tests.frontend.staging import Staged, check
 
 import mycelia as ms
 from mycelia import Parameter, Tensor, ops
 from mycelia.core.errors import GraphError, GraphTypeError
-from tests.frontend.staging import Staged, check
 
 _VECTORS = ((Tensor([1.0, 2.0]),), (Tensor([-1.0, -2.0]),), (Tensor([20.0, 3.0]),))
 
@@ -86,6 +87,32 @@ def test_attributes() -> None:
         while box.n < x[0]:
             box.add(1)
         return box.value, box.n, other.value
+
+    check(f, *_VECTORS)
+
+
+def test_objects_made_inside_a_branch_are_free() -> None:
+    class Point:
+        def __init__(self, x: Any) -> None:
+            self.x = x if x[0] > 5 else x + 1
+            self.items = [x]
+            self.items.append(2)
+
+        def moved(self, by: Any) -> Any:
+            made = Point(self.x + by)
+            made.tag = by  # type: ignore[attr-defined]
+            return made
+
+    def f(x: Tensor) -> Any:
+        y = x
+        if x.sum() > 0:
+            p = Point(x).moved(1)
+            p.items[0] = p.x
+            y = p.items[0] * p.tag
+        for i in range(2):
+            if x[0] > i:
+                y = y + Point(y).x
+        return y
 
     check(f, *_VECTORS)
 

@@ -1,3 +1,4 @@
+
 """Converted functions on Python values do what Python does, in every corner of the language."""
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Account:
         self.__secret = 5
         self.calls = 0
 
-    def method(this, x: int, /, y: int = 2, *args: int, z: int = 4, **kw: int) -> Any:  # noqa: N805
+    def method(this, x: int, /, y: int = 2, *args: int, z: int = 4, **kw: int) -> Any:
         """A method whose first argument is not called self."""
         this.calls += 1
         if x > this.__secret and (q := x - 1) > 0:
@@ -85,7 +86,7 @@ def test_methods_keep_signature_private_names_and_super() -> None:
 
 def test_nested_classes_mangle_with_their_own_name() -> None:
     def f(x: int) -> Any:
-        class __Inner:  # noqa: N801
+        class __Inner:
             def __init__(self) -> None:
                 self.__v = x
 
@@ -138,7 +139,7 @@ def test_decorated_functions_are_not_decorated_again() -> None:
 
 
 def test_defaults_are_shared_with_the_original() -> None:
-    def f(x: int, seen: list[int] = [], *, more: dict[str, int] = {}) -> int:  # noqa: B006
+    def f(x: int, seen: list[int] = [], *, more: dict[str, int] = {}) -> int:
         seen.append(x)
         more["n"] = len(seen) if seen else 0
         return more["n"]
@@ -319,8 +320,7 @@ def test_loops_with_every_jump() -> None:
             if i == p:
                 return "in the loop", out
             out.append(i)
-        else:
-            out.append(-2)
+        out.append(-2)
         while p > 0:
             p -= 3
             if p == 1:
@@ -332,8 +332,7 @@ def test_loops_with_every_jump() -> None:
             else:
                 continue
             out.append(-3)
-        else:
-            out.append(-4)
+        out.append(-4)
         return out, i, j
 
     same(f, *[(k,) for k in range(-1, 8)])
@@ -448,8 +447,7 @@ def test_generators() -> None:
             got = yield i
             if got:
                 total += got
-        else:
-            yield "else"
+        yield "else"
         try:
             yield "before"
         except ValueError as error:
@@ -491,7 +489,7 @@ def test_walrus_everywhere() -> None:
             xs = xs[:-1]
         kept = [y for x in xs if (y := x + 1)]
         a = (b := 3) if not xs else (c := 4)
-        d = xs and (e := xs[0]) or (e := -1)
+        d = (xs and (e := xs[0])) or (e := -1)
         if (m := n) > 5 or (m := 7) > 6:
             pass
         return n, last, kept, y, a, d, e, m
@@ -507,7 +505,7 @@ def test_walrus_everywhere() -> None:
 
 def test_boolean_values_not_only_truth() -> None:
     def f(a: Any, b: Any) -> Any:
-        return a and b, a or b, not a, a and b or "none", (a or b) and [a], 0 < len(b) <= 3 != 4, a in b, a not in b
+        return a and b, a or b, not a, (a and b) or "none", (a or b) and [a], 0 < len(b) <= 3 != 4, a in b, a not in b
 
     same(f, (0, []), (1, [1]), ("", "abc"), ([], [[]]))
 
@@ -565,7 +563,8 @@ def test_assignments_of_every_kind() -> None:
         holder.calls += k
         holder.extra += [k]  # type: ignore[attr-defined]
         del holder.extra[0], e[0]  # type: ignore[attr-defined]
-        import os.path as path, sys as system  # noqa: E401
+        import os.path as path
+        import sys as system
         from math import pi
         y = len(path.sep) if system else 0
         return a, b, c, d, e, x, y, z, p, q, holder.calls, holder.extra, pi, e is d  # type: ignore[attr-defined]

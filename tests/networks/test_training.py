@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.networks import GPT, MLP, LeNet, ResNet, Work
 
 import mycelia as ms
-from benchmarks.networks import GPT, MLP, LeNet, ResNet, Work
 from mycelia import nn
 
 STEPS = 20

@@ -58,7 +58,7 @@ def uniform(bound):
         (I.VarianceScaling(2, "fan_avg", "untruncated_normal"), SHAPE, stats.norm(0, math.sqrt(2 / 175))),
         (I.VarianceScaling(2, "fan_out", "uniform"), SHAPE, uniform(math.sqrt(6 / 300))),
     ],
-    ids=repr,
+    ids=lambda value: type(value.dist).__name__ if hasattr(value, "dist") else repr(value),
 )
 def test_distribution(init, shape, distribution, dtype):
     sample = values(init, shape, dtype)

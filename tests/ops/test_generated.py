@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.autodiff.staging import run_staged
+from tests.ops import references
 
 import mycelia as ms
 from mycelia.autodiff import grad
@@ -24,8 +26,6 @@ from mycelia.ir.primitive import PRIMITIVES, Primitive
 from mycelia.ops.declare import Bad, Sample
 from mycelia.tensor import Tensor
 from mycelia.tensor.dispatch import apply
-from tests.autodiff.staging import run_staged
-from tests.ops import references
 
 #: Primitives that hold graphs or belong to the graph itself; they have tests of their own.
 STRUCTURAL = {"constant", "cond", "while_loop", "scan", "call", "custom_vjp_call", "barrier"}

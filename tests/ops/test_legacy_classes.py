@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.oracles import legacy_cases
 
 import mycelia as ms
 from mycelia.core import dtypes as dt
@@ -15,7 +16,6 @@ from mycelia.core.errors import ArgumentTypeError, ArgumentValueError, ShapeErro
 from mycelia.ops import legacy, operations as P
 from mycelia.ops.legacy.form import ClassForm
 from mycelia.ops.legacy.primitive import Primitive
-from tests.oracles import legacy_cases
 
 RECORD = json.loads((Path(legacy_cases.__file__).parent / "legacy_classes.json").read_text())
 FORMS = {n: getattr(legacy, n) for n in legacy.__all__ if inspect.isclass(getattr(legacy, n))}
@@ -29,7 +29,9 @@ def plain(value):
         if array.dtype.kind == "c":
             flat = [[float(v.real), float(v.imag)] for v in array.reshape(-1)]
         else:
-            flat = array.astype(np.float64).reshape(-1).tolist() if array.dtype.kind == "f" else array.reshape(-1).tolist()
+            flat = (
+                array.astype(np.float64).reshape(-1).tolist() if array.dtype.kind == "f" else array.reshape(-1).tolist()
+            )
         return [str(value.dtype), list(array.shape), flat]
     if isinstance(value, (tuple, list)):
         return {"sequence": [plain(v) for v in value]}
@@ -241,12 +243,20 @@ X = ms.Tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
         (lambda: P.BiasAdd()(X, X), ShapeError, "BiasAdd: argument 'bias' got shape"),
         (lambda: P.LayerNorm()(X, X[0, :2], X[0]), ShapeError, "LayerNorm: argument 'gamma' got shape"),
         (lambda: P.BatchNorm()(X, *[X[0, :2]] * 4), ShapeError, "BatchNorm: argument 'scale' got shape"),
-        (lambda: P.Conv2D(2, 3)(P.Ones()((1, 1, 5, 5)), P.Ones()((1, 1, 3, 3))), ShapeError, "Conv2D: argument 'weight'"),
+        (
+            lambda: P.Conv2D(2, 3)(P.Ones()((1, 1, 5, 5)), P.Ones()((1, 1, 3, 3))),
+            ShapeError,
+            "Conv2D: argument 'weight'",
+        ),
         (lambda: P.IOU()(X, X), ShapeError, "argument 'anchor_boxes' got shape"),
         (lambda: P.ApplyMomentum()(X[0], X[0], 0.1, X, 0.9), ShapeError, "ApplyMomentum: argument 'gradient'"),
         (lambda: P.ApplyMomentum()(1.0, X, 0.1, X, 0.9), ArgumentTypeError, "argument 'variable' got float"),
         (lambda: P.ApplyMomentum()(X, X, X, X, 0.9), ShapeError, "argument 'learning_rate' got shape"),
-        (lambda: P.FusedSparseLazyAdam()(X, X, X, *[0.1] * 6, X[:1], ms.Tensor([7])), IndexError, "FusedSparseLazyAdam"),
+        (
+            lambda: P.FusedSparseLazyAdam()(X, X, X, *[0.1] * 6, X[:1], ms.Tensor([7])),
+            IndexError,
+            "FusedSparseLazyAdam",
+        ),
         (lambda: P.NPUGetFloatStatus()(X), UnsupportedError, "no register of overflows"),
         (lambda: P.CheckNumerics()(ms.Tensor([np.nan])), RuntimeError, "argument 'x' holds NaN"),
         (lambda: P.InvertPermutation()((0, 0)), ArgumentValueError, "each number from 0 to 1 once"),

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.oracles import legacy_cases
 
 import mycelia as ms
 from mycelia.core.errors import ArgumentTypeError, ArgumentValueError, StateError
 from mycelia.ops import auto_generate, composite as C, function, functional as F, legacy, operations as P
-from tests.oracles import legacy_cases
 
 X = ms.Tensor([1.0, -2.0])
 
@@ -119,7 +119,11 @@ def test_order_of_maps():
         (lambda: C.HyperMap(3), ArgumentTypeError, "argument 'ops' got int"),
         (lambda: C.HyperMap(abs, 1), ArgumentTypeError, "argument 'reverse' got 1"),
         (lambda: C.HyperMap(max)((1, 2), (3,)), ArgumentValueError, "got a sequence of 1; it takes 2 members"),
-        (lambda: C.HyperMap(max)((1, (2, 3)), (3, 4)), ArgumentTypeError, "got int; it takes a sequence like the first"),
+        (
+            lambda: C.HyperMap(max)((1, (2, 3)), (3, 4)),
+            ArgumentTypeError,
+            "got int; it takes a sequence like the first",
+        ),
         (lambda: C.Map(abs)(3), ArgumentTypeError, "Map: argument 'argument 1' got int"),
     ],
 )

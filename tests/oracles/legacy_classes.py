@@ -3,9 +3,10 @@
     python tests/oracles/legacy_classes.py      # in an environment with mindspore and numpy<2
 
 Writes ``legacy_classes.json`` beside this file: ``signatures`` maps a class to its constructor's parameters as
-``[name, default]`` (``"required"``, or the default's ``repr``), ``cases`` and ``steps`` hold for each case the outputs
-and the Parameters afterwards as ``[dtype, shape, values]``, or the first line of an error where this build of MindSpore
-refuses (kernels that the CPU does not have).
+``[name, default]`` (``"required"``, or the default's ``repr``), ``mint`` a function of ``mindspore.mint`` to the names
+of its arguments, ``cases`` and ``steps`` hold for each case the outputs and the Parameters afterwards as
+``[dtype, shape, values]``, or the first line of an error where this build of MindSpore refuses (kernels that the CPU
+does not have).
 """
 
 from __future__ import annotations
@@ -73,6 +74,26 @@ def signature(cls):
     ]
 
 
+def mint_arguments(ms):
+    """Names of the arguments of every function of ``mint`` that says them."""
+    found = {}
+    for path in ("mint", "mint.nn.functional", "mint.linalg", "mint.special"):
+        module = ms
+        for part in path.split("."):
+            module = getattr(module, part)
+        for name in sorted(dir(module)):
+            fn = getattr(module, name)
+            if name[0] == "_" or not callable(fn) or inspect.isclass(fn) or not getattr(fn, "__module__", ""):
+                continue
+            try:
+                parameters = inspect.signature(fn).parameters.values()
+            except (TypeError, ValueError):
+                continue
+            if all(p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
+                found[f"{path}.{name}"] = [p.name for p in parameters]
+    return found
+
+
 def main():
     """Record everything."""
     import mindspore as ms
@@ -85,10 +106,11 @@ def main():
     found = {}
     for name in sorted(names):
         cls = class_named(name, ms)
-        if inspect.isclass(cls) and issubclass(cls, ms.ops.Primitive):
+        if inspect.isclass(cls) and issubclass(cls, ms.ops.Primitive) and not name.endswith("Grad"):
             found[name] = signature(cls)
     out = {
         "signatures": found,
+        "mint": mint_arguments(ms),
         "cases": [run(case, ms, np) for case in CASES],
         "steps": [run(case, ms, np) for case in STEPS],
     }

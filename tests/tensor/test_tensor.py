@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import mycelia as ms
-from mycelia.core.errors import ArgumentTypeError, ArgumentValueError, ShapeError
 from mycelia.core import dtypes as dt
+from mycelia.core.errors import ArgumentTypeError, ArgumentValueError, ShapeError
 
 
 @pytest.mark.parametrize(

@@ -97,12 +97,21 @@ class MyceliaError(Exception):
             if takes is not None:
                 sentence += f"{';' if got is not None else ''} it takes {takes}"
             parts.append(sentence)
-        text = f"{where}: " + " ".join(parts)
+        self._sentence = f"{where}: " + " ".join(parts)
+        super().__init__(self._text())
+
+    def _text(self) -> str:
+        text = self._sentence
         if self.location is not None:
             text += "\n" + self.location.render()
-        if hint:
-            text += f"\n  hint: {hint}"
-        super().__init__(text)
+        if self.hint:
+            text += f"\n  hint: {self.hint}"
+        return text
+
+    def relocate(self, location: SourceLocation | None) -> None:
+        """Point at another line: that of who asked, when the error arose in a thread of ours."""
+        self.location = location
+        self.args = (self._text(), *self.args[1:])
 
 
 class ArgumentTypeError(MyceliaError, TypeError):

@@ -125,10 +125,10 @@ class Join:
         Raises:
             Mismatch: it cannot be done.
         """
-        if self.bottoms[0] and not self.bottoms[1]:
-            return self._one_sided(b, 1)
-        if self.bottoms[1] and not self.bottoms[0]:
-            return self._one_sided(a, 0)
+        if all(self.bottoms):
+            return _keep(a.obj)
+        if any(self.bottoms):
+            return self._one_sided(b, 1) if self.bottoms[0] else self._one_sided(a, 0)
         if a.obj is b.obj or (a.is_undefined and b.is_undefined):
             return _keep(a.obj)
         if a.is_undefined or b.is_undefined:
@@ -195,7 +195,7 @@ class Join:
             if a.obj is before and b.obj is before:
                 continue
             label = place_label(place, env)
-            if a.is_undefined != b.is_undefined:
+            if a.is_undefined != b.is_undefined and not any(self.bottoms):
                 raise GraphTypeError(
                     self.where, message=f"{label} is set only {self.when[a.is_undefined]}",
                     hint="set it before the condition",

@@ -1,7 +1,7 @@
 """Calls in rewritten code: whose code is rewritten in turn, and builtins that must know tensors.
 
-A user's function, method, lambda, partial or callable object is converted when it is called; so are
-third-party packages. Builtins, classes, the standard library, NumPy, JAX and this package run as they are;
+A user's function, method, lambda, partial, callable object or constructor is converted when it is called; so
+are third-party packages. Builtins, the standard library, NumPy, JAX and this package run as they are;
 a function that a builtin is to call (``map``, ``sorted``, ``functools.reduce``, ``itertools``) is converted
 when it is handed over. What this package is given to call it converts itself
 (:func:`mycelia.tensor.dispatch.stageable`).
@@ -66,18 +66,30 @@ def call(fn: Any) -> Any:
         known = _BUILTINS.get(fn)
         return fn if known is None or not is_staging() else known
     if kind is type:
-        known = _BUILTIN_TYPES.get(fn)
-        if known is None and fn.__module__ == "itertools":
-            known = _passing_converted(fn)
-        return fn if known is None or not is_staging() else known
-    if kind is functools.partial:
-        return _convert(fn)
-    if isinstance(fn, type):
-        return fn
-    method = kind.__call__ if callable(fn) else None
-    if type(method) is FunctionType:
-        return MethodType(_convert(method), fn) if is_users(method) else fn
-    return fn
+        return _class(fn) if is_staging() else fn
+    return _convert(fn)
+
+
+def _class(cls: Any) -> Any:
+    known = _BUILTIN_TYPES.get(cls)
+    if known is not None:
+        return known
+    if cls.__module__ == "itertools":
+        return _passing_converted(cls)
+    init = cls.__init__
+    if type(init) is not FunctionType or not is_users(init) or cls.__new__ is not object.__new__:
+        return cls
+    converted = _convert(init)
+    if converted is init:
+        return cls
+
+    def instance(*args: Any, **kwargs: Any) -> Any:
+        made = object.__new__(cls)
+        regions.born(made)
+        converted(made, *args, **kwargs)
+        return made
+
+    return instance
 
 
 def _is_users_callable(value: Any) -> bool:

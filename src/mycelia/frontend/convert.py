@@ -51,8 +51,8 @@ _by_function: WeakKeyDictionary[FunctionType, tuple[CodeType, FunctionType]] = W
 def convert(fn: Any) -> Any:
     """The stageable version of a callable.
 
-    Functions, lambdas, bound methods and partials of the user's (and of third-party packages) are rewritten,
-    once. Everything else is returned as it is: builtins, classes, the standard library, NumPy, JAX, this
+    Functions, lambdas, bound methods, partials and callable objects of the user's (and of third-party packages)
+    are rewritten, once. Everything else is returned as it is: builtins, classes, the standard library, NumPy, JAX, this
     package, and functions whose source is not to be had.
 
     Args:
@@ -70,10 +70,14 @@ def convert(fn: Any) -> Any:
     if kind is FunctionType:
         return _converted(fn) if is_users(fn) else fn
     if kind is MethodType:
-        return MethodType(convert(fn.__func__), fn.__self__)
+        made = convert(fn.__func__)
+        return fn if made is fn.__func__ else MethodType(made, fn.__self__)
     if kind is functools.partial:
         return functools.partial(convert(fn.func), *fn.args, **fn.keywords)
-    return fn
+    if isinstance(fn, type) or not callable(fn):
+        return fn
+    method = kind.__call__
+    return MethodType(convert(method), fn) if type(method) is FunctionType and is_users(method) else fn
 
 
 def unconverted_reason(fn: Any) -> str | None:

@@ -18,6 +18,21 @@ _SIMPLE = (bool, int, float, complex, str, bytes, type(None), DType)
 _ABSENT = object()
 
 
+class Same:
+    """An object as a comparable value: equal to itself only, and kept alive, so that its place is not reused."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
 def frozen(value: Any) -> Any:
     """A comparable copy of a value whose content a program may depend on; None if it is not such a value."""
     if isinstance(value, _SIMPLE):
@@ -28,9 +43,9 @@ def frozen(value: Any) -> Any:
     if isinstance(value, dict):
         return (dict, len(value), tuple((k, frozen(v)) for k, v in list(value.items())[:64] if isinstance(k, _SIMPLE)))
     if isinstance(value, Parameter):
-        return (Parameter, id(value), value.requires_grad)
+        return (Parameter, Same(value), value.requires_grad)
     if isinstance(value, Tensor):
-        return (Tensor, id(value))
+        return (Tensor, Same(value))
     return None
 
 

@@ -291,8 +291,14 @@ def new(value: Any) -> Any:
     if not regions or isinstance(value, (Tensor, int, float, str, tuple, type(None))):
         return value
     if _count(value) <= _UNSHARED:
-        regions[-1].fresh[id(value)] = value
+        born(value)
     return value
+
+
+def born(value: Any) -> None:
+    """An object was made in the innermost open region, if any is open."""
+    if _local.regions:
+        _local.regions[-1].fresh[id(value)] = value
 
 
 # -- calls of converted functions ------------------------------------------------------------------------

@@ -112,6 +112,17 @@ def walrus_names(nodes: Iterable[ast.AST]) -> list[str]:
     return list(dict.fromkeys(n.target.id for top in nodes for n in ast.walk(top) if isinstance(n, ast.NamedExpr)))
 
 
+class _Truth(ast.expr):
+    """An expression of which only the truth is asked, on its way through the rewriter."""
+
+    _fields = ("value",)
+
+    def __init__(self, value: ast.expr) -> None:
+        super().__init__()
+        self.value = value
+        ast.copy_location(self, value)
+
+
 class ExpressionRewriter(ast.NodeTransformer):
     """Rewrites the expressions of one function."""
 
@@ -127,7 +138,9 @@ class ExpressionRewriter(ast.NodeTransformer):
         """An expression of which only the truth is asked."""
         if surely_python(node):
             return self.expression(node)
-        if isinstance(node, ast.BoolOp) and not awkward(node.values[1:]):
+        if isinstance(node, ast.BoolOp):
+            if awkward(node.values[1:]):
+                return self._bool_in_place(node, as_test=True)
             self.changed = True
             first, *rest = [self.test(v) for v in node.values]
             kind = "all_of" if isinstance(node.op, ast.And) else "any_of"
@@ -143,24 +156,28 @@ class ExpressionRewriter(ast.NodeTransformer):
         if all(surely_python(v) for v in node.values[:-1]):
             return self._generic(node)
         if awkward(node.values[1:]):
-            return self._bool_in_place(node)
+            return self._bool_in_place(node, as_test=False)
         self.changed = True
         first, *rest = [self.expression(v) for v in node.values]
         kind = "and_" if isinstance(node.op, ast.And) else "or_"
         return ast.copy_location(runtime(kind, first, *map(thunk, rest)), node)
 
-    def _bool_in_place(self, node: ast.BoolOp) -> ast.expr:
+    def _bool_in_place(self, node: ast.BoolOp, as_test: bool) -> ast.expr:
         if not self.can_inline:
             return self._generic(node)
         both = isinstance(node.op, ast.And)
-        result: ast.expr = node.values[-1]
-        for value in reversed(node.values[:-1]):
+        values = [_Truth(v) for v in node.values] if as_test else node.values
+        result: ast.expr = values[-1]
+        for value in reversed(values[:-1]):
             kept = self.host.fresh("a")
             first = ast.NamedExpr(store(kept), value)
             body, other = (result, name(kept)) if both else (name(kept), result)
             result = ast.copy_location(ast.IfExp(first, body, other), node)
         ast.fix_missing_locations(result)
         return self.expression(result)
+
+    def visit__Truth(self, node: _Truth) -> ast.expr:
+        return ast.copy_location(runtime("truth", self.test(node.value)), node.value)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
         if not isinstance(node.op, ast.Not) or surely_python(node.operand):

@@ -48,7 +48,7 @@ __all__ = [
     "Frame", "Undefined", "all_of", "and_", "any_of", "branch", "call", "chain", "clear", "contains",
     "contains_not", "depth", "eq", "ge", "globals", "going", "gt", "guard", "holds", "if_expr", "is_", "is_not",
     "jumped", "keep", "le", "locals", "loop", "lt", "ne", "new", "not_", "or_", "own_cell", "stage_raise",
-    "sure", "touch", "touch_attribute", "touch_cell", "touch_global", "touch_items", "use", "visible",
+    "sure", "touch", "touch_attribute", "touch_cell", "touch_global", "touch_items", "truth", "use", "visible",
 ]  # fmt: skip
 
 

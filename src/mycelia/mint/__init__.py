@@ -145,7 +145,6 @@ from mycelia.ops import (
     bmm,
     broadcast_to,
     cat,
-    cdist,
     ceil,
     chunk,
     clamp,
@@ -157,7 +156,6 @@ from mycelia.ops import (
     cummax,
     cummin,
     cumprod,
-    cumsum,
     diag_ext as diag,
     diff,
     div,
@@ -284,7 +282,9 @@ from mycelia.ops import (
     zeros_like,
 )
 from mycelia.ops.array_ext import (
+    cdist_ext as cdist,
     clone,
+    cumsum_ext as cumsum,
     flatten_ext as flatten,
     index_add_ext as index_add,
     index_select_ext as index_select,

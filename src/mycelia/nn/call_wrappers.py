@@ -41,7 +41,7 @@ class Special:
             self.dtype,
             self.result_dtype,
             self.recompute,
-            tuple((k, tuple(id(h[0]) for h in v)) for k, v in self.hooks.items()),
+            tuple((k, tuple(v)) for k, v in self.hooks.items()),
         )
 
 

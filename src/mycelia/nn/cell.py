@@ -21,7 +21,7 @@ from mycelia.core.errors import (
     StateError,
 )
 from mycelia.frontend.convert import convert
-from mycelia.frontend.guards import frozen
+from mycelia.frontend.guards import Same, frozen
 from mycelia.nn import call_wrappers
 from mycelia.tensor import Parameter, Tensor, dispatch
 from mycelia.tensor.mode import PLAIN, STAGE, current_builder, state
@@ -174,9 +174,11 @@ class Cell:
             params.pop(name, None)
             self._own_cell(name, value)
         elif isinstance(value, ParameterTuple):
+            unnamed = 0
             for p in value:
                 if not p.has_name:
-                    p.name = f"Parameter${len(params)}"
+                    unnamed += 1
+                    p.name = f"Parameter${unnamed}"
                 self.insert_param_to_cell(p.name, p, check_name_contain_dot=False)
             own[name] = value
         elif name in params and isinstance(value, Tensor) and params[name] is not None:
@@ -316,6 +318,10 @@ class Cell:
         if prefix:
             for path, param in self.parameters_and_names(expand=recurse):
                 param.name = prefix + path
+
+    def init_parameters_data(self, auto_parallel_mode: bool = False) -> dict[Parameter, Parameter]:
+        """Parameters are filled when they are made; returns each with itself."""
+        return {p: p for p in self.get_parameters()}
 
     def check_names(self) -> None:
         """Refuse parameters of one name.
@@ -569,7 +575,7 @@ def _observed(cell: Cell) -> Any:
         if name in _INTERNAL or name.startswith("_jit_"):
             continue
         held = frozen(value)
-        parts.append((name, held if held is not None else id(value)))
+        parts.append((name, held if held is not None else Same(value)))
     special = cell.__dict__.get("_special")
     if special is not None:
         parts.append(special.observed())

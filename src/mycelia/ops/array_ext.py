@@ -6,9 +6,12 @@ from typing import Any
 
 from mycelia.core import dtypes as dt
 from mycelia.core.errors import ArgumentTypeError, ArgumentValueError
+from mycelia.ops.adaptive_pooling import max_unpool2d
 from mycelia.ops.calls import overwrite
 from mycelia.ops.creation import zeros
+from mycelia.ops.cumulative import cumsum
 from mycelia.ops.decompositions import qr
+from mycelia.ops.distance import cdist
 from mycelia.ops.distributions import multinomial, randperm
 from mycelia.ops.indexing import index_select
 from mycelia.ops.keywords import renaming
@@ -29,6 +32,26 @@ index_select_ext = renaming(index_select, dim="axis")
 scatter_ext = renaming(scatter, dim="axis")
 mv_ext = renaming(mv, input="mat")
 linalg_qr = renaming(qr, A="input")
+cumsum_ext = renaming(cumsum, input="x")
+max_unpool2d_ext = renaming(max_unpool2d, input="x")
+
+_MATMUL = "use_mm_for_euclid_dist_if_necessary"
+
+
+def cdist_ext(x1: Any, x2: Any, p: float = 2.0, compute_mode: str = _MATMUL) -> Tensor:
+    """Distances of all pairs of rows; see :func:`mycelia.ops.cdist`. ``compute_mode`` changes no value.
+
+    Raises:
+        ArgumentValueError: an unknown mode.
+
+    >>> import mycelia as ms
+    >>> print(ms.mint.cdist(ms.Tensor([[0.0, 0.0]]), ms.Tensor([[3.0, 4.0]])))
+    [[5.]]
+    """
+    modes = (_MATMUL, "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
+    if compute_mode not in modes:
+        raise ArgumentValueError("cdist", "compute_mode", got=repr(compute_mode), takes=" or ".join(map(repr, modes)))
+    return cdist(x1, x2, p)
 
 
 def clone(input: Any) -> Tensor:

@@ -153,8 +153,8 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     Args:
         equation: the names of the axes of each operand, separated by commas, and after ``->`` those of the
             result. Without ``->`` the result has the names that occur once, in alphabetical order. ``...``
-            stands for any number of leading axes that broadcast; a name that repeats within an operand
-            takes its diagonal. Spaces are ignored.
+            stands for any number of leading axes that broadcast, and are summed if the result has none; a
+            name that repeats within an operand takes its diagonal. Spaces are ignored.
         operands: one tensor for each term. The sublist form ``einsum(op1, [0, 1], op2, [1, 2], [0, 2])``
             is understood as well.
 
@@ -255,8 +255,6 @@ def _explicit(equation: str, shapes: Sequence[tuple[int, ...]]) -> tuple[list[st
         raise refuse(f"with {unknown!r} in the result only", "names that an operand has")
     if len(set(names)) != len(names):
         raise refuse("with a name twice in the result", "each name once in the result")
-    if "..." not in output and widest:
-        raise refuse("without '...' in the result", "'...' in the result if an operand has it")
     return full, names
 
 

@@ -325,6 +325,7 @@ class HookHandle:
         """Take the hook out; a second call does nothing."""
         if self._hook in self._hooks:
             self._hooks.remove(self._hook)
+            bump_epoch()
 
 
 _new = object.__new__

@@ -27,7 +27,6 @@ from mycelia.ops import (
     layer_norm,
     leaky_relu_ext as leaky_relu,
     logsigmoid,
-    max_unpool2d,
     mish,
     mse_loss,
     pixel_shuffle,
@@ -50,6 +49,7 @@ from mycelia.ops import (
 )
 from mycelia.ops.array_ext import (
     flatten_ext as flatten,
+    max_unpool2d_ext as max_unpool2d,
     one_hot_ext as one_hot,
     pad_ext as pad,
 )

@@ -91,7 +91,7 @@ def clip_by_norm(x: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfi
         StateError: the norm is not finite and that is to be refused.
 
     >>> import mycelia as ms
-    >>> print(ms.ops.clip_by_norm(ms.Tensor([3.0, 4.0]), 1.0))
+    >>> print(ms.ops.clip_by_norm(ms.Tensor([3.0, 4.0]), 1.0).asnumpy().round(3))
     [0.6 0.8]
     """
     where = "clip_by_norm"

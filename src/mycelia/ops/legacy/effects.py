@@ -24,8 +24,9 @@ from mycelia.ops.selection import where
 from mycelia.ops.shape import reshape
 from mycelia.ops.state import assign, assign_add, assign_sub, depend, print_, stop_gradient
 from mycelia.tensor import Tensor
-from mycelia.tensor.dispatch import apply, stageable
-from mycelia.tensor.mode import is_staging
+from mycelia.tensor.dispatch import apply, stageable, tracked
+from mycelia.tensor.mode import RECORD, is_staging, state
+from mycelia.tensor.tape import TapeNode
 
 __all__ = [
     "Assign", "AssignAdd", "AssignSub", "Depend", "FloatStatus", "HistogramSummary", "HookBackward", "ImageSummary",
@@ -69,6 +70,15 @@ def _hooked(hook: Callable[..., Any], ct: Tensor) -> Tensor:
     return made
 
 
+def _with_gradient(x: Tensor, hook: Callable[..., Any]) -> Tensor:
+    """The tensor, whose gradient passes through ``hook``; at once, without a program for each hook."""
+    if is_staging():
+        return one(gradient_hook_p, x, hook=hook)
+    if state.phase != RECORD or x._node is None:
+        return x._snapshot()
+    return tracked(x._value, TapeNode(gradient_hook_p, (x._snapshot(),), {"hook": hook}, (x._value,)), 0)
+
+
 class _Tuples:
     """A hook that is given its gradient in a tuple; equal if the hooks are."""
 
@@ -96,13 +106,13 @@ def _check_function(where_: str, argument: str) -> Any:
 def _with_hook(input: Any, hook_fn: Any, cell_id: str) -> Any:
     if isinstance(input, tuple):
         return tuple([_with_hook(x, hook_fn, cell_id) for x in input])
-    return one(gradient_hook_p, as_tensor(input, "HookBackward"), hook=_Tuples(hook_fn))
+    return _with_gradient(as_tensor(input, "HookBackward"), _Tuples(hook_fn))
 
 
 HookBackward = form("HookBackward(hook_fn, cell_id='')(input)", _with_hook, _check_function("HookBackward", "hook_fn"))
 InsertGradientOf = form(
     "InsertGradientOf(f)(input_x)",
-    lambda input_x, f: one(gradient_hook_p, as_tensor(input_x, "InsertGradientOf", "input_x"), hook=f),
+    lambda input_x, f: _with_gradient(as_tensor(input_x, "InsertGradientOf", "input_x"), f),
     _check_function("InsertGradientOf", "f"),
 )
 

@@ -18,6 +18,7 @@ from mycelia.ir.primitive import Primitive
 from mycelia.ir.types import TensorType
 from mycelia.ops.creation import zeros_like
 from mycelia.ops.declare import Sample
+from mycelia.ops.elementary import cos
 from mycelia.ops.legacy.form import form
 from mycelia.ops.legacy.primitive import Primitive as Operator
 from mycelia.ops.operands import as_tensor
@@ -74,12 +75,12 @@ def _vjp_host(cts: Any, *inputs: Tensor, out: Any, host: _Host) -> list[Any]:
     return made
 
 
-_EXAMPLE = _Host(np.sin, (TensorType(dt.float64, (2,)),), None, "Custom")
+_EXAMPLE = _Host(np.sin, (TensorType(dt.float64, (2,)),), lambda x, out, dout: (cos(x) * dout,), "Custom")
 
 #: NumPy code of the user's; the types of its results are known beforehand.
 host_call_p = Primitive(
     "host_call", infer=lambda *types, host: host.types, lower=_lower_host, vjp=_vjp_host, multi=True,
-    samples=lambda: [Sample((np.array([1.5, -2.0]),), {"host": _EXAMPLE}, grad=False, dtypes=False)],
+    samples=lambda: [Sample((np.array([1.5, -2.0]),), {"host": _EXAMPLE}, dtypes=False)],
 )  # fmt: skip
 
 

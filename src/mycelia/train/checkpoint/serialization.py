@@ -395,9 +395,7 @@ def _at(location: SourceLocation | None, load: Callable[[], dict[str, LoadedValu
     try:
         return load()
     except MyceliaError as error:
-        if location is not None and error.location is not None:
-            error.args = (str(error).replace(error.location.render(), location.render()),)
-            error.location = location
+        error.relocate(location)
         raise
 
 

@@ -1,0 +1,3 @@
+"""The names of ``mindspore.experimental``."""
+
+from mycelia.experimental import optim as optim

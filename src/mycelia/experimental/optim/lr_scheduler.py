@@ -1,0 +1,3 @@
+"""Learning-rate schedules: the names of ``mindspore.experimental.optim.lr_scheduler``."""
+
+from mycelia.nn.optim.grouped.lr_scheduler import *  # noqa: F403
