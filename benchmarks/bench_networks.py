@@ -44,7 +44,8 @@ def torchs(name: str) -> Callable[[], float]:
     torch.set_num_threads(2)
     work = make(name)
     network: Any = {
-        "mlp": torch_networks.MLP, "lenet": torch_networks.LeNet, "r18": torch_networks.ResNet, "gpt": torch_networks.GPT,
+        "mlp": torch_networks.MLP, "lenet": torch_networks.LeNet, "r18": torch_networks.ResNet,
+        "gpt": torch_networks.GPT,
     }[name]()  # fmt: skip
     x, y = torch.tensor(work.x.asnumpy()), torch.tensor(work.y.asnumpy()).long()
     if name == "r18":
@@ -88,7 +89,8 @@ def main() -> None:
         base = statistics.median(times["graph"])
         for who, found in times.items():
             middle = statistics.median(found)
-            print(f"{name:8} {who:10} {first[who]:8.2f} {middle:10.2f} {min(found):9.2f} {middle / base:8.2f}", flush=True)
+            row = f"{name:8} {who:10} {first[who]:8.2f} {middle:10.2f} {min(found):9.2f} {middle / base:8.2f}"
+            print(row, flush=True)
 
 
 if __name__ == "__main__":

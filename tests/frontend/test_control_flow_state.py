@@ -1,3 +1,5 @@
+# How the code is written is what is tested.
+# ruff: noqa: PLW0108, SIM108
 
 """What branches and loops change outside: tensors in place, attributes, containers, outer variables."""
 

@@ -71,5 +71,5 @@ def test_messages():
     with pytest.raises(ArgumentValueError, match=r"'p' got 1.5.*probability to drop") as caught:
         ops.dropout(Tensor([1.0]), 1.5)
     assert "test_dropout.py" in str(caught.value)
-    with pytest.raises(ArgumentTypeError, match="'p' got '0.5'"):
+    with pytest.raises(ArgumentTypeError, match=r"'p' got '0\.5'"):
         ops.dropout(Tensor([1.0]), "0.5")

@@ -41,11 +41,12 @@ def taken(fn):
 
 #: Recorded names that are helpers MindSpore's modules happen to hold.
 HELPERS = {
-    "mint.cdist_", "mint.equal_ext_op", "mint.squeeze_impl", "mint.special.round_op", "mint.constexpr", "mint.item", "mint.jit_forbidden_register", "mint.jit_view_unsupported",
-    "mint.flatten_ext", "mint.softmax_ext", "mint.nn.functional.adaptive_avg_pool3d_ext",
-    "mint.nn.functional.broadcast_to", "mint.nn.functional.clamp", "mint.nn.functional.elu_ext",
-    "mint.nn.functional.hardtanh_op", "mint.nn.functional.inplace_elu", "mint.nn.functional.inplace_silu",
-    "mint.nn.functional.norm_ext", "mint.nn.functional.silu_func", "mint.nn.functional.threshold_op",
+    "mint.cdist_", "mint.equal_ext_op", "mint.squeeze_impl", "mint.special.round_op", "mint.constexpr", "mint.item",
+    "mint.jit_forbidden_register", "mint.jit_view_unsupported", "mint.flatten_ext", "mint.softmax_ext",
+    "mint.nn.functional.adaptive_avg_pool3d_ext", "mint.nn.functional.broadcast_to", "mint.nn.functional.clamp",
+    "mint.nn.functional.elu_ext", "mint.nn.functional.hardtanh_op", "mint.nn.functional.inplace_elu",
+    "mint.nn.functional.inplace_silu", "mint.nn.functional.norm_ext", "mint.nn.functional.silu_func",
+    "mint.nn.functional.threshold_op",
 }  # fmt: skip
 
 

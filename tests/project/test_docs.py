@@ -11,7 +11,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 TUTORIALS = sorted(f"docs/tutorials/{file.name}" for file in (ROOT / "docs" / "tutorials").glob("*.md"))
 READMES = ["README.md", "README.zh-CN.md"]
-DOCUMENTS = [*READMES, "compat/README.md", *sorted(f"docs/{file.name}" for file in (ROOT / "docs").glob("*.md")), *TUTORIALS]
+PAGES = sorted(f"docs/{file.name}" for file in (ROOT / "docs").glob("*.md"))
+DOCUMENTS = [*READMES, "compat/README.md", *PAGES, *TUTORIALS]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 

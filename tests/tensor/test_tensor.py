@@ -17,7 +17,8 @@ from mycelia.core.errors import ArgumentTypeError, ArgumentValueError, ShapeErro
 @pytest.mark.parametrize(
     ("data", "dtype"),
     [
-        (3, ms.int64), (3.0, ms.float32), (True, ms.bool_), (2j, ms.complex128), ([1 + 2j], ms.complex128), ([1, 2], ms.int64), ([1.0, 2], ms.float32),
+        (3, ms.int64), (3.0, ms.float32), (True, ms.bool_), (2j, ms.complex128),
+        ([1 + 2j], ms.complex128), ([1, 2], ms.int64), ([1.0, 2], ms.float32),
         ([[True], [False]], ms.bool_), ([], ms.float32), (np.array([1.0]), ms.float64), (np.float16(1), ms.float16),
         (np.arange(3, dtype=np.uint8), ms.uint8), (range(3), ms.int64), ([np.float64(1.0)], ms.float64),
         (np.zeros(2, ml_dtypes.bfloat16), ms.bfloat16), (np.array([1, 2], dtype=">i4"), ms.int32),

@@ -273,7 +273,7 @@ def inverse(input: Any) -> Tensor:
 
 def _column(b: Tensor, a: Tensor) -> tuple[Tensor, bool]:
     """Right-hand sides as columns; and whether it was a single vector for each matrix."""
-    if b.ndim == a.ndim - 1:
+    if b.ndim == 1 or b.shape == a.shape[:-1]:
         return reshape(b, (*b.shape, 1)), True
     return b, False
 
@@ -295,7 +295,7 @@ def solve(A: Any, B: Any) -> Tensor:
 
     Args:
         A: square matrices, of shape (..., n, n).
-        B: right-hand sides, of shape (..., n, k), or (..., n) with the same batch as ``A``.
+        B: right-hand sides, of shape (..., n, k), or (n,), or (..., n) with the same batch as ``A``.
 
     Returns:
         A tensor of the shape of ``B``, batch axes broadcast.

@@ -2,4 +2,3 @@
 
 from mycelia.experimental.optim import lr_scheduler as lr_scheduler
 from mycelia.nn.optim.grouped import *  # noqa: F403
-from mycelia.nn.optim.grouped import __all__
