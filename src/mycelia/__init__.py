@@ -68,7 +68,8 @@ from mycelia.train.callback import (
 )
 from mycelia.train.metrics import Accuracy
 from mycelia.train.model import Model
-from mycelia import amp, common, context
+from mycelia import amp, common, context, mint
+from mycelia.ops import composite, function, functional, operations
 # isort: on
 
 half, single, double = float16, float32, float64
@@ -78,6 +79,7 @@ long, intp, uintp = int64, int64, uint64
 ms_function = jit
 # differentiation stands below the operators, and is named among them too
 ops.GradOperation, ops.grad, ops.value_and_grad = GradOperation, grad, value_and_grad  # type: ignore[attr-defined]
+ops.P, ops.F, ops.C = operations, functional, composite  # type: ignore[attr-defined]
 ops.__all__ += ["GradOperation", "grad", "value_and_grad"]
 
 __all__ = [
@@ -130,6 +132,7 @@ __all__ = [
     "intc",
     "intp",
     "jit",
+    "mint",
     "load_checkpoint",
     "load_checkpoint_async",
     "load_param_into_net",

@@ -1,6 +1,3 @@
-# How the code is written is what is tested.
-# ruff: noqa: B007, E731, N805, PLW0108, PLW0120, RUF021, SIM108
-
 """Statements and expressions whose way depends on a tensor: staged once, right for every input."""
 
 from __future__ import annotations
@@ -290,7 +287,8 @@ def test_while() -> None:
         while x.sum() < limit:
             x = x * 2 + 1
             steps += 1
-        steps = steps + 100
+        else:  # noqa: PLW0120
+            steps = steps + 100
         return x, steps
 
     cases = [(Tensor([1.0, 2.0]), Tensor(v)) for v in (-1.0, 3.0, 50.0, 1000.0)]

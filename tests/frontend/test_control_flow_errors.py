@@ -1,6 +1,3 @@
-# How the code is written is what is tested.
-# ruff: noqa: SIM108
-
 """Errors say the user's line, the variable, the two types, and what to write instead."""
 
 from __future__ import annotations

@@ -1,6 +1,3 @@
-# How the code is written is what is tested.
-# ruff: noqa: N805, PLW0108
-
 """The same through ``ms.jit``, compiled by XLA: values, gradients and the number of stagings."""
 
 from __future__ import annotations

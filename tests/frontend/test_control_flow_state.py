@@ -1,6 +1,3 @@
-# How the code is written is what is tested.
-# ruff: noqa: PLW0108, SIM108
-
 """What branches and loops change outside: tensors in place, attributes, containers, outer variables."""
 
 from __future__ import annotations

@@ -1,6 +1,3 @@
-# How the code is written is what is tested.
-# ruff: noqa: B006, B007, F841, N805, PLC3002, PLW0120, RUF021, SIM108, SIM201
-
 """Converted functions on Python values do what Python does, in every corner of the language."""
 
 from __future__ import annotations
@@ -322,7 +319,8 @@ def test_loops_with_every_jump() -> None:
             if i == p:
                 return "in the loop", out
             out.append(i)
-        out.append(-2)
+        else:  # noqa: PLW0120
+            out.append(-2)
         while p > 0:
             p -= 3
             if p == 1:
@@ -334,7 +332,8 @@ def test_loops_with_every_jump() -> None:
             else:
                 continue
             out.append(-3)
-        out.append(-4)
+        else:  # noqa: PLW0120
+            out.append(-4)
         return out, i, j
 
     same(f, *[(k,) for k in range(-1, 8)])
@@ -450,7 +449,8 @@ def test_generators() -> None:
             got = yield i
             if got:
                 total += got
-        yield "else"
+        else:  # noqa: PLW0120
+            yield "else"
         try:
             yield "before"
         except ValueError as error:

@@ -81,6 +81,24 @@ def test_a_changed_parameter_is_an_input_not_a_constant():
     assert jit.misses == ["first call"]
 
 
+@pytest.mark.parametrize(
+    "read",
+    [lambda p: p.value(), lambda p: p.data, lambda p: ms.Tensor(p), lambda p: p.astype(ms.float32), lambda p: p.copy()],
+    ids=["value", "data", "Tensor", "astype", "copy"],
+)
+def test_a_parameter_read_inside_is_an_input_not_a_constant(read):
+    w = ms.Parameter(ms.Tensor([1.0, 2.0]), name="w")
+
+    @ms.jit
+    def f(x):
+        return read(w) + x
+
+    assert values(f, ms.Tensor([0.0, 0.0])) == [1.0, 2.0]
+    w.set_data(ms.Tensor([5.0, 6.0]))
+    assert values(f, ms.Tensor([0.0, 0.0])) == [5.0, 6.0]
+    assert f.misses == ["first call"]
+
+
 def test_a_captured_tensor_is_an_input_not_a_constant():
     table = ms.Tensor([1.0, 2.0])
 

@@ -74,6 +74,11 @@ def signature(cls):
     ]
 
 
+def changed(case, record):
+    """Without outputs that are not computed: most steps of optimizers return memory as it was."""
+    return record if case[0] == "AdamNoUpdateParam" else {k: v for k, v in record.items() if k != "out"}
+
+
 def mint_arguments(ms):
     """Names of the arguments of every function of ``mint`` that says them."""
     found = {}
@@ -112,7 +117,7 @@ def main():
         "signatures": found,
         "mint": mint_arguments(ms),
         "cases": [run(case, ms, np) for case in CASES],
-        "steps": [run(case, ms, np) for case in STEPS],
+        "steps": [changed(case, run(case, ms, np)) for case in STEPS],
     }
     path = pathlib.Path(__file__).with_suffix(".json")
     path.write_text(json.dumps(out, separators=(",", ":"), sort_keys=True) + "\n")

@@ -2,9 +2,9 @@
 
     python optim_grouped.py        # with MindSpore 2.10, an environment of its own
 
-``optim_grouped.npz`` holds for each of ``CASES`` a row after each step with the values of all parameters (``CASE/steps``)
-and the names of the optimizer's parameters (``CASE/state``), and for each of ``SCHEDULES`` the rates after each step
-(``SCHEDULE/rates``). Parameters and gradients are those of ``optim_cases.py``.
+``optim_grouped.npz`` holds for each of ``CASES`` a row after each step with the values of all parameters
+(``CASE/steps``) and the names of the optimizer's parameters (``CASE/state``), and for each of ``SCHEDULES`` the rates
+after each step (``SCHEDULE/rates``). Parameters and gradients are those of ``optim_cases.py``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CASES = {
     "sgd": lambda optim, p: optim.SGD(list(p.values()), 0.1, 0.9, 0.3, weight_decay=0.02),
     "sgd_groups": lambda optim, p: optim.SGD(_groups(p, lr=0.3, weight_decay=0.05), 0.1, 0.9),
     "sgd_maximize": lambda optim, p: optim.SGD(list(p.values()), 0.1, maximize=True),
-    "adam": lambda optim, p: optim.Adam(list(p.values()), 0.05, (0.8, 0.9), 1e-6, 0.02),
+    "adam": lambda optim, p: optim.Adam(list(p.values()), 0.05, (0.8, 0.9), 1e-8, 0.02),
     "adam_groups": lambda optim, p: optim.Adam(_groups(p, lr=0.01, betas=(0.5, 0.6)), 0.05),
     "adamw": lambda optim, p: optim.AdamW(list(p.values()), 0.05, weight_decay=0.1),
     "adamw_amsgrad": lambda optim, p: optim.AdamW(list(p.values()), 0.05, (0.8, 0.6), amsgrad=True, maximize=True),

@@ -3,8 +3,9 @@
 The two branches of an ``if`` run one after the other in the user's frame, each inside a region
 (:mod:`mycelia.frontend.regions`). After the first the variables are set back; after the second
 :class:`Join` merges what the branches left: variables, tensors written in place, attributes, contents of
-containers. What both did the same stays what it is; what differs becomes an output of the node. A branch
-that raises an error leaves nothing: the other one's values are taken.
+containers. What both did the same stays what it is; what differs becomes an output of the node. A variable
+that holds one tensor on one path and another on the other holds a new tensor after them: written in place, it
+changes neither. A branch that raises an error leaves nothing: the other one's values are taken.
 
 ``and``, ``or`` and chained comparisons of plain tests stay operators: their right side is computed without a
 branch if it has no effects.

@@ -87,7 +87,7 @@ class Flow:
         self._nodes = list(ast.walk(node))  # kept alive: nodes are known by their identity
         entry = self._point([])
         for name in argument_names(node.args):
-            self.points[entry].binds |= self.bit(name)
+            self._bind(entry, name)
         body: list[ast.stmt] = [ast.Expr(node.body)] if isinstance(node, ast.Lambda) else node.body
         ends = self._block(body, [entry])
         self.exit = self._point(ends)

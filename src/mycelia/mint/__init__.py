@@ -1,6 +1,6 @@
 """The operators under their later names and keywords (``dim``, ``keepdim``): the names of ``mindspore.mint``."""
 
-from mycelia.mint import linalg, nn, special
+from mycelia.mint import linalg, nn, optim, special
 from mycelia.mint.linalg import (
     inv,
     matrix_norm,
@@ -110,6 +110,12 @@ from mycelia.mint.nn.functional import (
     threshold_,
     unfold,
     upsample,
+)
+from mycelia.mint.optim import (
+    SGD,
+    Adam,
+    AdamW,
+    FusedAdamW,
 )
 from mycelia.ops import (
     abs,
@@ -340,17 +346,17 @@ from mycelia.ops.reduction_ext import (
 )
 
 __all__ = [
-    "ELU", "SELU", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d",
-    "AdaptiveMaxPool2d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "BCELoss", "ConstantPad1d", "ConstantPad2d",
-    "ConstantPad3d", "CosineEmbeddingLoss", "Flatten", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh",
-    "Identity", "KLDivLoss", "L1Loss", "Linear", "LogSigmoid", "LogSoftmax", "MSELoss", "MaxUnpool2d", "Mish",
-    "PReLU", "PixelShuffle", "ReLU", "ReLU6", "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d",
-    "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d", "SiLU", "Sigmoid", "SoftMarginLoss", "Tanh",
-    "Threshold", "Upsample", "ZeroPad2d", "abs", "acos", "acosh", "adaptive_avg_pool1d", "adaptive_avg_pool2d",
-    "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d", "add", "addbmm", "addcdiv", "addcmul",
-    "addmm", "addmv", "addr_", "all", "allclose", "amax", "amin", "any", "arange", "arccos", "arccosh", "arcsin",
-    "arcsinh", "arctan", "arctan2", "arctanh", "argmax", "argmin", "argsort", "asin", "asinh", "atan", "atan2",
-    "atanh", "avg_pool1d", "avg_pool2d", "avg_pool3d", "baddbmm", "batch_norm", "batch_norm_elemt",
+    "ELU", "SELU", "SGD", "Adam", "AdamW", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d",
+    "AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "BCELoss", "ConstantPad1d",
+    "ConstantPad2d", "ConstantPad3d", "CosineEmbeddingLoss", "Flatten", "FusedAdamW", "Hardshrink", "Hardsigmoid",
+    "Hardswish", "Hardtanh", "Identity", "KLDivLoss", "L1Loss", "Linear", "LogSigmoid", "LogSoftmax", "MSELoss",
+    "MaxUnpool2d", "Mish", "PReLU", "PixelShuffle", "ReLU", "ReLU6", "ReflectionPad1d", "ReflectionPad2d",
+    "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d", "SiLU", "Sigmoid",
+    "SoftMarginLoss", "Tanh", "Threshold", "Upsample", "ZeroPad2d", "abs", "acos", "acosh", "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d", "add", "addbmm",
+    "addcdiv", "addcmul", "addmm", "addmv", "addr_", "all", "allclose", "amax", "amin", "any", "arange", "arccos",
+    "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "argmax", "argmin", "argsort", "asin", "asinh",
+    "atan", "atan2", "atanh", "avg_pool1d", "avg_pool2d", "avg_pool3d", "baddbmm", "batch_norm", "batch_norm_elemt",
     "batch_norm_gather_stats_with_counts", "batch_norm_stats", "bernoulli", "binary_cross_entropy",
     "binary_cross_entropy_with_logits", "bincount", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor",
     "bmm", "broadcast_to", "cat", "cdist", "ceil", "chunk", "clamp", "clip", "clone", "concat", "conv1d", "conv2d",
@@ -367,7 +373,7 @@ __all__ = [
     "matrix_norm", "max", "max_pool2d", "max_unpool2d", "maximum", "mean", "median", "meshgrid", "min", "minimum",
     "mm", "mse_loss", "mul", "multinomial", "mv", "nan_to_num", "nansum", "narrow", "ne", "neg", "negative",
     "nll_loss", "nn", "nonzero", "norm", "normal", "normalize", "not_equal", "npu_gelu", "one_hot", "ones",
-    "ones_like", "outer", "pad", "permute", "pixel_shuffle", "polar", "pow", "prelu", "prod", "qr", "rand",
+    "ones_like", "optim", "outer", "pad", "permute", "pixel_shuffle", "polar", "pow", "prelu", "prod", "qr", "rand",
     "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "ravel", "real", "reciprocal",
     "relu", "relu6", "relu_", "remainder", "repeat_interleave", "reshape", "roll", "round", "rsqrt", "scatter",
     "scatter_add", "searchsorted", "select", "sigmoid", "sigmoid_", "sign", "silu", "sin", "sinc", "sinh",

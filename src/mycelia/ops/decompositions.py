@@ -389,8 +389,8 @@ def lstsq(input: Any, A: Any) -> Tensor:
         ShapeError: the numbers of rows differ.
 
     >>> import mycelia as ms
-    >>> print(ms.ops.lstsq(ms.Tensor([[1.0], [1.0]]), ms.Tensor([1.0, 3.0])))
-    [[2.]]
+    >>> print(f"{ms.ops.lstsq(ms.Tensor([[1.0], [1.0]]), ms.Tensor([1.0, 3.0])).item():.3f}")
+    2.000
     """
     x, b = floats("lstsq", input, A, names=("input", "A"))
     if x.ndim != 2:

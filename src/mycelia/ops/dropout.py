@@ -149,7 +149,7 @@ def dropout1d(input: Any, p: float = 0.5, training: bool = True) -> Tensor:
 
     >>> import mycelia as ms
     >>> y = ms.ops.dropout1d(ms.ops.ones((1, 8, 4)))
-    >>> bool((y.max(-1) == y.min(-1)).all())
+    >>> bool((y.amax(-1) == y.amin(-1)).all())
     True
     """
     return _channels("dropout1d", input, p, training, (2, 3))

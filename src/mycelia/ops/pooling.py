@@ -9,7 +9,7 @@ images have their channels on the last axis.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -116,18 +116,43 @@ class _Windows:
 
     def read(self, x: Any, offset: Any) -> Any:
         """The element at ``offset`` of every window of the padded image."""
-        begin = tuple([jnp.asarray(s, jnp.int32) for s in self._start(offset)])
-        return lax.slice(lax.dynamic_slice(x, begin, self.span), (0,) * self.rank, self.span, self.steps)
+        begin = self._start(offset)
+        if isinstance(offset[0], int):
+            return lax.slice(x, begin, [b + s for b, s in zip(begin, self.span, strict=True)], self.steps)
+        at = tuple([jnp.asarray(b, jnp.int32) for b in begin])
+        return lax.slice(lax.dynamic_slice(x, at, self.span), (0,) * self.rank, self.span, self.steps)
 
     def add(self, x: Any, values: Any, offset: Any) -> Any:
-        """Add ``values`` at ``offset`` of every window."""
+        """Add ``values`` at an ``offset`` that a loop computes of every window."""
         spread = lax.pad(values, jnp.zeros((), values.dtype), [(0, 0, s - 1) for s in self.steps])
-        if isinstance(offset[0], int):
-            begin = self._start(offset)
-            ends = [f - b - s for f, b, s in zip(self.full, begin, self.span, strict=True)]
-            return x + lax.pad(spread, jnp.zeros((), x.dtype), [(b, e, 0) for b, e in zip(begin, ends, strict=True)])
         at = tuple([jnp.asarray(s, jnp.int32) for s in self._start(offset)])
         return lax.dynamic_update_slice(x, lax.dynamic_slice(x, at, self.span) + spread, at)
+
+    def assembled(self, parts: dict[Ints, Any]) -> Any:
+        """The padded image whose windows hold ``parts`` at their offsets, summed where they overlap.
+
+        Places with one remainder by the strides form an image of their own (a phase), as large as the result,
+        in which an offset is a plain shift; the phases are interleaved at the end.
+        """
+        zero = jnp.zeros((), next(iter(parts.values())).dtype)
+        shifts, phases = {}, {}
+        for offset in parts:
+            pairs = [divmod(b, s) for b, s in zip(self._start(offset), self.steps, strict=True)]
+            shifts[offset], phases[offset] = [q for q, _ in pairs], tuple([r for _, r in pairs])
+        most = [max(s[axis] for s in shifts.values()) for axis in range(self.rank)]
+        length = tuple([o + m for o, m in zip(self.out, most, strict=True)])
+        sums: dict[Ints, Any] = {}
+        for offset, values in parts.items():
+            edges = [(q, m - q, 0) for q, m in zip(shifts[offset], most, strict=True)]
+            shifted = lax.pad(values, zero, edges)
+            phase = phases[offset]
+            sums[phase] = sums[phase] + shifted if phase in sums else shifted
+        everywhere = np.ndindex(*self.steps)
+        stacked = jnp.stack([sums.get(tuple(map(int, r)), jnp.zeros(length, zero.dtype)) for r in everywhere], -1)
+        split = stacked.reshape(*length, *self.steps)
+        order = [a for axis in range(self.rank) for a in (axis, self.rank + axis)]
+        image = split.transpose(order).reshape([n * s for n, s in zip(length, self.steps, strict=True)])
+        return lax.pad(image, zero, [(0, f - n, 0) for f, n in zip(self.full, image.shape, strict=True)])
 
     def places(self, offset: Any) -> tuple[Any, Any]:
         """Of the element at ``offset`` of every window: whether it lies in the image, and its flat position."""
@@ -141,30 +166,39 @@ class _Windows:
             position = position * size + at
         return inside, position
 
-    def _offsets(self) -> Iterator[Ints]:
-        return (tuple(int(i) for i in o) for o in np.ndindex(*self.kernel))
+    def offsets(self) -> list[Ints]:
+        """All offsets in row-major order."""
+        return [tuple(map(int, o)) for o in np.ndindex(*self.kernel)]
 
-    def fold(self, step: Callable[[Any, Any], Any], carry: Any) -> Any:
-        """``step(carry, offset)`` over all offsets in row-major order."""
+    def fold(self, step: Callable[[Any, Any, Any], Any], carry: Any) -> Any:
+        """``step(carry, number, offset)`` over all offsets from the last to the first."""
         if self.count <= _UNROLLED:
-            for offset in self._offsets():
-                carry = step(carry, offset)
+            for number, offset in reversed(list(enumerate(self.offsets()))):
+                carry = step(carry, number, offset)
             return carry
 
         def body(i: Any, held: Any) -> Any:
-            offset = []
+            number = self.count - 1 - i
+            rest, offset = number, []
             for k in reversed(self.kernel):
-                offset.append(i % k)
-                i = i // k
-            return step(held, offset[::-1])
+                offset.append(rest % k)
+                rest = rest // k
+            return step(held, number, offset[::-1])
 
         return lax.fori_loop(0, self.count, body, carry)
 
 
-def _match(windows: _Windows, padded: Any, y: Any, taken: Any, offset: Any) -> Any:
-    """Where ``offset`` is the first element of its window that equals the maximum."""
+def _match(windows: _Windows, padded: Any, y: Any, offset: Any) -> Any:
+    """Where the element at ``offset`` of its window equals the maximum."""
     here = windows.read(padded, offset)
-    return ((here == y) | (here != here)) & windows.places(offset)[0] & ~taken
+    return ((here == y) | (here != here)) & windows.places(offset)[0]
+
+
+def _first_match(windows: _Windows, x: Any, y: Any) -> Any:
+    """The number of the first offset that equals the maximum of its window."""
+    padded = windows.padded(x, _lowest(x.dtype))
+    start = jnp.full(y.shape, windows.count, jnp.int32)
+    return windows.fold(lambda held, k, o: jnp.where(_match(windows, padded, y, o), k, held), start)
 
 
 def _infer_max_grad(ct: TensorType, x: TensorType, y: TensorType, **attrs: Any) -> TensorType:
@@ -177,16 +211,17 @@ def _lower_max_grad(ct: Any, x: Any, y: Any, **attrs: Any) -> Any:
     if not ct.size:
         return jnp.zeros(x.shape, ct.dtype)
     windows = _Windows(x.shape, y.shape, **attrs)
-    padded = windows.padded(x, _lowest(x.dtype))
     wide = accumulator(ct.dtype) or ct.dtype
+    # the barrier keeps the search from being done again for every offset
+    first = lax.optimization_barrier(_first_match(windows, x, y))
+    if windows.count <= _UNROLLED:
+        parts = {o: jnp.where(first == k, ct, 0).astype(wide) for k, o in enumerate(windows.offsets())}
+        return windows.unpadded(windows.assembled(parts)).astype(ct.dtype)
 
-    def step(carry: Any, offset: Any) -> Any:
-        total, taken = carry
-        match = _match(windows, padded, y, taken, offset)
-        return windows.add(total, jnp.where(match, ct, 0).astype(wide), offset), taken | match
+    def step(total: Any, number: Any, offset: Any) -> Any:
+        return windows.add(total, jnp.where(first == number, ct, 0).astype(wide), offset)
 
-    total, _ = windows.fold(step, (jnp.zeros(windows.full, wide), jnp.zeros(y.shape, bool)))
-    return windows.unpadded(total).astype(ct.dtype)
+    return windows.unpadded(windows.fold(step, jnp.zeros(windows.full, wide))).astype(ct.dtype)
 
 
 def _infer_max_pick(c: TensorType, x: TensorType, y: TensorType, **attrs: Any) -> TensorType:
@@ -201,12 +236,10 @@ def _lower_max_pick(c: Any, x: Any, y: Any, **attrs: Any) -> Any:
     windows = _Windows(x.shape, y.shape, **attrs)
     padded, values = windows.padded(x, _lowest(x.dtype)), windows.padded(c, 0)
 
-    def step(carry: Any, offset: Any) -> Any:
-        picked, taken = carry
-        match = _match(windows, padded, y, taken, offset)
-        return jnp.where(match, windows.read(values, offset), picked), taken | match
+    def step(picked: Any, number: Any, offset: Any) -> Any:
+        return jnp.where(_match(windows, padded, y, offset), windows.read(values, offset), picked)
 
-    return windows.fold(step, (jnp.zeros(y.shape, c.dtype), jnp.zeros(y.shape, bool)))[0]
+    return windows.fold(step, jnp.zeros(y.shape, c.dtype))
 
 
 def _infer_max_index(x: TensorType, **attrs: Any) -> tuple[TensorType, ...]:
@@ -221,12 +254,10 @@ def _lower_max_index(x: Any, **attrs: Any) -> tuple[Any, ...]:
     windows = _Windows(x.shape, y.shape, **attrs)
     padded = windows.padded(x, _lowest(x.dtype))
 
-    def step(carry: Any, offset: Any) -> Any:
-        index, taken = carry
-        match = _match(windows, padded, y, taken, offset)
-        return jnp.where(match, windows.places(offset)[1], index), taken | match
+    def step(index: Any, number: Any, offset: Any) -> Any:
+        return jnp.where(_match(windows, padded, y, offset), windows.places(offset)[1], index)
 
-    return y, windows.fold(step, (jnp.zeros(y.shape, jnp.int64), jnp.zeros(y.shape, bool)))[0]
+    return y, windows.fold(step, jnp.zeros(y.shape, jnp.int64))
 
 
 def _attrs(
@@ -381,9 +412,14 @@ def _lower_avg_grad(
 ) -> Any:  # fmt: skip
     wide = ct.astype(accumulator(ct.dtype) or ct.dtype)
     counts = _counts(input_shape, kernel, strides, padding, excess, include_pad, divisor, channels_last)
+    share = wide / counts.astype(wide.dtype)
+    if ct.size and int(np.prod(kernel)) <= _UNROLLED:
+        ones = (1,) * len(kernel)
+        windows = _Windows(input_shape, ct.shape, kernel, strides, padding, ones, channels_last)
+        return windows.unpadded(windows.assembled(dict.fromkeys(windows.offsets(), share))).astype(ct.dtype)
     image = jax.ShapeDtypeStruct(input_shape, wide.dtype)
     spread = jax.linear_transpose(_window_sum(kernel, strides, padding, channels_last), image)
-    return spread(wide / counts.astype(wide.dtype))[0].astype(ct.dtype)
+    return spread(share)[0].astype(ct.dtype)
 
 
 def _avg_attrs(attrs: dict[str, Any], **further: Any) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from mycelia.core.errors import (
     StateError,
 )
 from mycelia.ir.graph import Value
+from mycelia.ir.types import TensorType
 from mycelia.tensor.mode import current_builder, is_staging, running
 from mycelia.tensor.tape import TapeNode
 
@@ -117,7 +118,7 @@ class Tensor:
             return
         if isinstance(input_data, Tensor):
             if target is None or input_data.dtype is target:
-                self._value, self._node, self._slot = input_data._value, input_data._node, input_data._slot
+                self._value, self._node, self._slot = input_data._value_now(), input_data._node, input_data._slot
                 return
             cast = input_data.astype(target)
             self._value, self._node, self._slot = cast._value, cast._node, cast._slot
@@ -198,9 +199,16 @@ class Tensor:
         )  # fmt: skip
 
     def _snapshot(self) -> Tensor:
+        """A Tensor of the value as it is now; inside a graph, of the input that stands for it."""
         made = _new(Tensor)
-        made._value, made._node, made._slot = self._value, self._node, self._slot
+        made._value, made._node, made._slot = self._value_now(), self._node, self._slot
         return made
+
+    def _value_now(self) -> Any:
+        value = self._value
+        if is_staging() and type(value) is not Value:
+            return current_builder().capture(self, TensorType(_BY_NP[value.dtype], value.shape))
+        return value
 
     def asnumpy(self) -> np.ndarray[Any, Any]:
         """A NumPy array with a copy of the data.

