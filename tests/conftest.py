@@ -16,6 +16,29 @@ settings.register_profile("mycelia", derandomize=True, deadline=None, database=N
 settings.load_profile("mycelia")
 
 
+TESTS_PER_CLEARING = 300
+_count = 0
+
+
+@pytest.fixture(autouse=True)
+def _bounded_memory() -> Iterator[None]:
+    """Forget compiled operators now and then: thousands of tests compile tens of thousands of them."""
+    global _count
+    yield
+    _count += 1
+    if _count % TESTS_PER_CLEARING == 0:
+        import gc
+
+        import jax
+
+        from mycelia.ir.primitive import PRIMITIVES
+
+        for primitive in PRIMITIVES.values():
+            primitive.eager.clear()
+        jax.clear_caches()
+        gc.collect()
+
+
 @pytest.fixture(autouse=True)
 def _fixed_state() -> Iterator[None]:
     from mycelia.core.context import reset_context

@@ -69,7 +69,7 @@ from mycelia.train.callback import (
 from mycelia.train.metrics import Accuracy
 from mycelia.train.model import Model
 from mycelia import amp, common, context, mint
-from mycelia.ops import composite, function, functional, operations
+from mycelia.ops import composite, function as function, functional, operations
 # isort: on
 
 half, single, double = float16, float32, float64
@@ -132,11 +132,11 @@ __all__ = [
     "intc",
     "intp",
     "jit",
-    "mint",
     "load_checkpoint",
     "load_checkpoint_async",
     "load_param_into_net",
     "long",
+    "mint",
     "ms_function",
     "nn",
     "ops",

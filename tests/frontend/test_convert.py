@@ -569,6 +569,7 @@ def test_assignments_of_every_kind() -> None:
         import os.path as path
         import sys as system
         from math import pi
+
         y = len(path.sep) if system else 0
         return a, b, c, d, e, x, y, z, p, q, holder.calls, holder.extra, pi, e is d  # type: ignore[attr-defined]
 

@@ -38,6 +38,7 @@ from mycelia.ops.bessel import bessel_j0, bessel_j1, bessel_k0, bessel_k0e, bess
 from mycelia.ops.bitwise import (
     bitwise_and, bitwise_left_shift, bitwise_not, bitwise_or, bitwise_right_shift, bitwise_xor, population_count,
 )
+from mycelia.ops.candidate_sampling import log_uniform_candidate_sampler, uniform_candidate_sampler
 from mycelia.ops.casting import cast, type_as
 from mycelia.ops.combinatorics import cartesian_prod, combinations
 from mycelia.ops.comparison import allclose, approximate_equal, eq, equal_ext, ge, gt, isclose, le, lt, ne
@@ -51,9 +52,10 @@ from mycelia.ops.creation import (
     scalar_to_tensor, tensor, tril_indices, triu_indices, zeros, zeros_like,
 )
 from mycelia.ops.cross_entropy import cross_entropy, nll_loss
-from mycelia.ops.ctc import ctc_loss
+from mycelia.ops.ctc import ctc_greedy_decoder, ctc_loss
 from mycelia.ops.cumulative import cummax, cummin, cumprod, cumsum, diff, logcumsumexp
 from mycelia.ops.decompositions import eig, eigvals, geqrf, lstsq, lu_solve, lu_unpack, orgqr, ormqr, pinv, qr, svd
+from mycelia.ops.deformable_convolution import deformable_conv2d
 from mycelia.ops.diagonals import (
     diag, diag_embed, diag_ext, diagflat, diagonal, diagonal_scatter, fill_diagonal, matrix_band_part, tril, triu,
 )
@@ -68,6 +70,7 @@ from mycelia.ops.elementary import (
     log10, rad2deg, rsqrt, sin, sinh, sqrt, tan, tanh,
 )
 from mycelia.ops.extremum import fmax, fmin, maximum, minimum
+from mycelia.ops.fractional_pooling import fractional_max_pool2d, fractional_max_pool3d
 from mycelia.ops.grid_sampling import affine_grid, grid_sample
 from mycelia.ops.in_place import clamp_, elu_, erfinv_, hardtanh_, relu_, sigmoid_, silu_, tanh_, threshold_, zero_
 from mycelia.ops.indexing import gather, gather_d, gather_elements, gather_nd, index_select, take, take_along_dim
@@ -197,6 +200,7 @@ from mycelia.ops.losses import (
 from mycelia.ops.margin_losses import (
     cosine_embedding_loss, multi_margin_loss, multilabel_margin_loss, multilabel_soft_margin_loss, triplet_margin_loss,
 )
+from mycelia.ops.matrix_diagonals import matrix_diag, matrix_diag_part, matrix_set_diag
 from mycelia.ops.matrix_norms import cond, cosine_similarity, dist, matrix_norm, normalize, renorm
 from mycelia.ops.max_avg_pooling import (
     avg_pool1d, avg_pool2d, avg_pool3d, lp_pool1d, lp_pool2d, max_pool1d, max_pool2d, max_pool3d,
@@ -224,6 +228,7 @@ from mycelia.ops.rectifiers import (
 from mycelia.ops.reduce_operators import reduce_max, reduce_mean, reduce_min, reduce_sum
 from mycelia.ops.reduction import all, any, count_nonzero, mean, nanmean, nansum, prod, sum
 from mycelia.ops.reduction_extrema import amax, amin, aminmax, argmax, argmin, max, min
+from mycelia.ops.rotary import rotary_position_embedding
 from mycelia.ops.rounding import (
     abs, ceil, copysign, floor, frac, heaviside, nan_to_num, nextafter, round, sgn, sign, trunc,
 )
@@ -400,67 +405,69 @@ __all__ = [
     "clip_by_value", "col2im", "column_stack", "combinations", "complex", "concat", "cond", "conj", "constexpr",
     "conv1d", "conv2d", "conv3d", "conv3d_transpose", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
     "copysign", "corrcoef", "cos", "cosh", "cosine_embedding_loss", "cosine_similarity", "count_nonzero", "cov",
-    "cross", "cross_entropy", "ctc_loss", "cummax", "cummin", "cumprod", "cumsum", "deepcopy", "deg2rad", "dense",
-    "depend", "depth_to_space", "det", "diag", "diag_embed", "diag_ext", "diagflat", "diagonal", "diagonal_scatter",
-    "dict_getitem", "dict_setitem", "diff", "diff_ext", "digamma", "dist", "div", "divide", "dot", "dropout",
-    "dropout1d", "dropout2d", "dropout3d", "dsplit", "dstack", "dtype", "dyn_shape", "dynamic_slice",
-    "dynamic_update_slice", "eig", "eigvals", "einsum", "elu", "elu_", "elu_ext", "embedding", "empty", "empty_like",
-    "eps", "eq", "equal", "equal_ext", "erf", "erfc", "erfinv", "erfinv_", "exp", "exp2", "expand", "expand_as",
-    "expand_dims", "expm1", "eye", "fast_gelu", "feature_alpha_dropout", "fill", "fill_diagonal", "fills", "fix",
-    "flash_attention_score", "flatten", "flip", "fliplr", "flipud", "float_power", "float_power_ext", "floor",
+    "cross", "cross_entropy", "ctc_greedy_decoder", "ctc_loss", "cummax", "cummin", "cumprod", "cumsum", "deepcopy",
+    "deformable_conv2d", "deg2rad", "dense", "depend", "depth_to_space", "det", "diag", "diag_embed", "diag_ext",
+    "diagflat", "diagonal", "diagonal_scatter", "dict_getitem", "dict_setitem", "diff", "diff_ext", "digamma", "dist",
+    "div", "divide", "dot", "dropout", "dropout1d", "dropout2d", "dropout3d", "dsplit", "dstack", "dtype", "dyn_shape",
+    "dynamic_slice", "dynamic_update_slice", "eig", "eigvals", "einsum", "elu", "elu_", "elu_ext", "embedding", "empty",
+    "empty_like", "eps", "eq", "equal", "equal_ext", "erf", "erfc", "erfinv", "erfinv_", "exp", "exp2", "expand",
+    "expand_as", "expand_dims", "expm1", "eye", "fast_gelu", "feature_alpha_dropout", "fill", "fill_diagonal", "fills",
+    "fix", "flash_attention_score", "flatten", "flip", "fliplr", "flipud", "float_power", "float_power_ext", "floor",
     "floor_div", "floor_divide", "floor_mod", "floordiv", "floormod", "fmax", "fmin", "fmod", "fold", "frac",
-    "from_numpy", "full", "full_like", "gamma", "gather", "gather_d", "gather_elements", "gather_nd",
-    "gaussian_nll_loss", "gcd", "ge", "gelu", "geqrf", "ger", "glu", "greater", "greater_equal", "grid_sample",
-    "group_norm", "gt", "gumbel_softmax", "hamming_window", "hann_window", "hardshrink", "hardsigmoid", "hardswish",
-    "hardtanh", "hardtanh_", "hastype", "heaviside", "hinge_embedding_loss", "histc", "hsplit", "hstack", "huber_loss",
-    "hyper_add", "hypot", "i0", "identity", "igamma", "igammac", "imag", "in_dict", "index_add", "index_copy",
-    "index_fill", "index_put", "index_select", "inner", "inplace_add", "inplace_elu", "inplace_index_add",
-    "inplace_sigmoid", "inplace_silu", "inplace_sub", "inplace_update", "instance_norm", "interpolate", "intopk", "inv",
-    "inverse", "invert", "iou", "is_", "is_complex", "is_floating_point", "is_nonzero", "is_not", "is_tensor",
-    "isclose", "isconstant", "isfinite", "isin", "isinf", "isnan", "isnan_ext", "isneginf", "isposinf", "isreal",
-    "iter_converter", "kaiser_window", "kl_div", "kron", "kthvalue", "l1_loss", "laplace", "layer_norm", "lcm", "ldexp",
-    "le", "leaky_relu", "leaky_relu_ext", "lerp", "less", "less_equal", "lgamma", "linspace", "linspace_ext",
-    "list_equal", "list_getitem", "list_len", "list_setitem", "log", "log1p", "log2", "log10", "log_matrix_determinant",
-    "log_softmax", "logaddexp", "logaddexp2", "logcumsumexp", "logdet", "logical_and", "logical_not", "logical_or",
-    "logical_xor", "logit", "logsigmoid", "logspace", "logsumexp", "lp_pool1d", "lp_pool2d", "lrn", "lstsq", "lt",
-    "lu_solve", "lu_unpack", "make_dict", "make_list", "make_range", "make_slice", "make_tuple", "margin_ranking_loss",
-    "masked_fill", "masked_scatter", "masked_select", "matmul", "matrix_band_part", "matrix_determinant", "matrix_exp",
-    "matrix_inverse", "matrix_norm", "matrix_power", "matrix_solve", "max", "max_pool1d", "max_pool2d", "max_pool3d",
-    "max_unpool1d", "max_unpool2d", "max_unpool3d", "maximum", "mean", "median", "meshgrid", "meshgrid_ext", "min",
-    "minimum", "mirror_pad", "mish", "mixed_precision_cast", "mm", "moveaxis", "movedim", "ms_hasnext", "ms_next",
-    "mse_loss", "msort", "mul", "multi_dot", "multi_margin_loss", "multilabel_margin_loss",
-    "multilabel_soft_margin_loss", "multinomial", "multinomial_with_replacement", "multiply", "mv", "mvlgamma",
-    "nan_to_num", "nanmean", "nanmedian", "nanquantile", "nansum", "narrow", "ne", "neg", "negative", "nextafter",
-    "nll_loss", "nonzero", "norm", "normal", "normalize", "not_equal", "not_in_dict", "numel", "one_hot", "ones",
-    "ones_like", "orgqr", "ormqr", "outer", "pad", "padding", "partial", "pdist", "permute", "pinv", "pixel_shuffle",
-    "pixel_unshuffle", "poisson", "polar", "polygamma", "population_count", "positive", "pow", "pows", "prelu",
-    "prim_arg_register", "prim_attr_register", "print_", "prod", "qr", "quantile", "rad2deg", "rand", "rand_like",
-    "randint", "randint_like", "randn", "randn_like", "random_categorical", "random_gamma", "random_poisson",
-    "randperm", "range", "rank", "ravel", "real", "reciprocal", "reduce_max", "reduce_mean", "reduce_min", "reduce_sum",
-    "relu", "relu6", "relu_", "remainder", "renorm", "repeat_elements", "repeat_interleave", "reshape", "reshape_",
-    "reshape_as", "reverse", "reverse_sequence", "rms_norm", "roll", "rot90", "round", "row_stack", "rrelu", "rsqrt",
-    "scalar_add", "scalar_cast", "scalar_div", "scalar_eq", "scalar_floordiv", "scalar_ge", "scalar_gt", "scalar_le",
-    "scalar_log", "scalar_lt", "scalar_max", "scalar_min", "scalar_mod", "scalar_mul", "scalar_ne", "scalar_pow",
-    "scalar_sub", "scalar_to_array", "scalar_to_tensor", "scalar_uadd", "scalar_usub", "scatter", "scatter_add",
-    "scatter_add_ext", "scatter_div", "scatter_max", "scatter_min", "scatter_mul", "scatter_nd", "scatter_nd_add",
-    "scatter_nd_div", "scatter_nd_max", "scatter_nd_min", "scatter_nd_mul", "scatter_nd_sub", "scatter_nd_update",
-    "scatter_sub", "scatter_update", "searchsorted", "select", "select_ext", "select_scatter", "selu", "sequence_mask",
-    "sgn", "shape", "shape_", "shape_mul", "shuffle", "sigmoid", "sigmoid_", "sign", "signbit", "silu", "silu_", "sin",
-    "sinc", "sinh", "size", "slice", "slice_scatter", "slogdet", "smooth_l1_loss", "soft_margin_loss", "soft_shrink",
-    "softmax", "softmin", "softplus", "softshrink", "softsign", "solve", "sort", "space_to_batch_nd", "space_to_depth",
-    "sparse_segment_mean", "split", "sqrt", "square", "squeeze", "stack", "standard_laplace", "standard_normal", "std",
-    "std_mean", "stop_gradient", "stop_gradient_", "strided_slice", "string_concat", "string_eq", "sub", "subtract",
-    "sum", "svd", "swapaxes", "swapdims", "swiglu", "t", "tail", "take", "take_along_dim", "tan", "tanh", "tanh_",
-    "tanhshrink", "tensor", "tensor_add", "tensor_div", "tensor_dot", "tensor_exp", "tensor_expm1", "tensor_floordiv",
-    "tensor_ge", "tensor_gt", "tensor_le", "tensor_lt", "tensor_mod", "tensor_mul", "tensor_muls", "tensor_pow",
-    "tensor_range", "tensor_scatter_add", "tensor_scatter_div", "tensor_scatter_elements", "tensor_scatter_max",
-    "tensor_scatter_min", "tensor_scatter_mul", "tensor_scatter_sub", "tensor_scatter_update", "tensor_slice",
-    "tensor_split", "tensor_sub", "tensordot", "threshold", "threshold_", "threshold_ext", "tile", "top_k", "topk",
-    "trace", "transpose", "trapz", "triangular_solve", "tril", "tril_indices", "triplet_margin_loss", "triu",
-    "triu_indices", "true_divide", "trunc", "truncate_div", "truncate_mod", "tuple_div", "tuple_equal", "tuple_getitem",
-    "tuple_len", "tuple_reversed", "tuple_setitem", "tuple_to_array", "type_as", "typeof", "unbind", "unfold",
-    "uniform", "unique", "unique_consecutive", "unique_ext", "unique_with_pad", "unsorted_segment_max",
-    "unsorted_segment_min", "unsorted_segment_prod", "unsorted_segment_sum", "unsqueeze", "unstack", "upsample",
-    "vander", "var", "var_mean", "vdot", "vecdot", "vector_norm", "view_as", "view_as_real", "vsplit", "vstack",
-    "where", "xdivy", "xlogy", "zero_", "zeros", "zeros_like", "zeta", "zip_operation",
+    "fractional_max_pool2d", "fractional_max_pool3d", "from_numpy", "full", "full_like", "gamma", "gather", "gather_d",
+    "gather_elements", "gather_nd", "gaussian_nll_loss", "gcd", "ge", "gelu", "geqrf", "ger", "glu", "greater",
+    "greater_equal", "grid_sample", "group_norm", "gt", "gumbel_softmax", "hamming_window", "hann_window", "hardshrink",
+    "hardsigmoid", "hardswish", "hardtanh", "hardtanh_", "hastype", "heaviside", "hinge_embedding_loss", "histc",
+    "hsplit", "hstack", "huber_loss", "hyper_add", "hypot", "i0", "identity", "igamma", "igammac", "imag", "in_dict",
+    "index_add", "index_copy", "index_fill", "index_put", "index_select", "inner", "inplace_add", "inplace_elu",
+    "inplace_index_add", "inplace_sigmoid", "inplace_silu", "inplace_sub", "inplace_update", "instance_norm",
+    "interpolate", "intopk", "inv", "inverse", "invert", "iou", "is_", "is_complex", "is_floating_point", "is_nonzero",
+    "is_not", "is_tensor", "isclose", "isconstant", "isfinite", "isin", "isinf", "isnan", "isnan_ext", "isneginf",
+    "isposinf", "isreal", "iter_converter", "kaiser_window", "kl_div", "kron", "kthvalue", "l1_loss", "laplace",
+    "layer_norm", "lcm", "ldexp", "le", "leaky_relu", "leaky_relu_ext", "lerp", "less", "less_equal", "lgamma",
+    "linspace", "linspace_ext", "list_equal", "list_getitem", "list_len", "list_setitem", "log", "log1p", "log2",
+    "log10", "log_matrix_determinant", "log_softmax", "log_uniform_candidate_sampler", "logaddexp", "logaddexp2",
+    "logcumsumexp", "logdet", "logical_and", "logical_not", "logical_or", "logical_xor", "logit", "logsigmoid",
+    "logspace", "logsumexp", "lp_pool1d", "lp_pool2d", "lrn", "lstsq", "lt", "lu_solve", "lu_unpack", "make_dict",
+    "make_list", "make_range", "make_slice", "make_tuple", "margin_ranking_loss", "masked_fill", "masked_scatter",
+    "masked_select", "matmul", "matrix_band_part", "matrix_determinant", "matrix_diag", "matrix_diag_part",
+    "matrix_exp", "matrix_inverse", "matrix_norm", "matrix_power", "matrix_set_diag", "matrix_solve", "max",
+    "max_pool1d", "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d", "maximum", "mean",
+    "median", "meshgrid", "meshgrid_ext", "min", "minimum", "mirror_pad", "mish", "mixed_precision_cast", "mm",
+    "moveaxis", "movedim", "ms_hasnext", "ms_next", "mse_loss", "msort", "mul", "multi_dot", "multi_margin_loss",
+    "multilabel_margin_loss", "multilabel_soft_margin_loss", "multinomial", "multinomial_with_replacement", "multiply",
+    "mv", "mvlgamma", "nan_to_num", "nanmean", "nanmedian", "nanquantile", "nansum", "narrow", "ne", "neg", "negative",
+    "nextafter", "nll_loss", "nonzero", "norm", "normal", "normalize", "not_equal", "not_in_dict", "numel", "one_hot",
+    "ones", "ones_like", "orgqr", "ormqr", "outer", "pad", "padding", "partial", "pdist", "permute", "pinv",
+    "pixel_shuffle", "pixel_unshuffle", "poisson", "polar", "polygamma", "population_count", "positive", "pow", "pows",
+    "prelu", "prim_arg_register", "prim_attr_register", "print_", "prod", "qr", "quantile", "rad2deg", "rand",
+    "rand_like", "randint", "randint_like", "randn", "randn_like", "random_categorical", "random_gamma",
+    "random_poisson", "randperm", "range", "rank", "ravel", "real", "reciprocal", "reduce_max", "reduce_mean",
+    "reduce_min", "reduce_sum", "relu", "relu6", "relu_", "remainder", "renorm", "repeat_elements", "repeat_interleave",
+    "reshape", "reshape_", "reshape_as", "reverse", "reverse_sequence", "rms_norm", "roll", "rot90",
+    "rotary_position_embedding", "round", "row_stack", "rrelu", "rsqrt", "scalar_add", "scalar_cast", "scalar_div",
+    "scalar_eq", "scalar_floordiv", "scalar_ge", "scalar_gt", "scalar_le", "scalar_log", "scalar_lt", "scalar_max",
+    "scalar_min", "scalar_mod", "scalar_mul", "scalar_ne", "scalar_pow", "scalar_sub", "scalar_to_array",
+    "scalar_to_tensor", "scalar_uadd", "scalar_usub", "scatter", "scatter_add", "scatter_add_ext", "scatter_div",
+    "scatter_max", "scatter_min", "scatter_mul", "scatter_nd", "scatter_nd_add", "scatter_nd_div", "scatter_nd_max",
+    "scatter_nd_min", "scatter_nd_mul", "scatter_nd_sub", "scatter_nd_update", "scatter_sub", "scatter_update",
+    "searchsorted", "select", "select_ext", "select_scatter", "selu", "sequence_mask", "sgn", "shape", "shape_",
+    "shape_mul", "shuffle", "sigmoid", "sigmoid_", "sign", "signbit", "silu", "silu_", "sin", "sinc", "sinh", "size",
+    "slice", "slice_scatter", "slogdet", "smooth_l1_loss", "soft_margin_loss", "soft_shrink", "softmax", "softmin",
+    "softplus", "softshrink", "softsign", "solve", "sort", "space_to_batch_nd", "space_to_depth", "sparse_segment_mean",
+    "split", "sqrt", "square", "squeeze", "stack", "standard_laplace", "standard_normal", "std", "std_mean",
+    "stop_gradient", "stop_gradient_", "strided_slice", "string_concat", "string_eq", "sub", "subtract", "sum", "svd",
+    "swapaxes", "swapdims", "swiglu", "t", "tail", "take", "take_along_dim", "tan", "tanh", "tanh_", "tanhshrink",
+    "tensor", "tensor_add", "tensor_div", "tensor_dot", "tensor_exp", "tensor_expm1", "tensor_floordiv", "tensor_ge",
+    "tensor_gt", "tensor_le", "tensor_lt", "tensor_mod", "tensor_mul", "tensor_muls", "tensor_pow", "tensor_range",
+    "tensor_scatter_add", "tensor_scatter_div", "tensor_scatter_elements", "tensor_scatter_max", "tensor_scatter_min",
+    "tensor_scatter_mul", "tensor_scatter_sub", "tensor_scatter_update", "tensor_slice", "tensor_split", "tensor_sub",
+    "tensordot", "threshold", "threshold_", "threshold_ext", "tile", "top_k", "topk", "trace", "transpose", "trapz",
+    "triangular_solve", "tril", "tril_indices", "triplet_margin_loss", "triu", "triu_indices", "true_divide", "trunc",
+    "truncate_div", "truncate_mod", "tuple_div", "tuple_equal", "tuple_getitem", "tuple_len", "tuple_reversed",
+    "tuple_setitem", "tuple_to_array", "type_as", "typeof", "unbind", "unfold", "uniform", "uniform_candidate_sampler",
+    "unique", "unique_consecutive", "unique_ext", "unique_with_pad", "unsorted_segment_max", "unsorted_segment_min",
+    "unsorted_segment_prod", "unsorted_segment_sum", "unsqueeze", "unstack", "upsample", "vander", "var", "var_mean",
+    "vdot", "vecdot", "vector_norm", "view_as", "view_as_real", "vsplit", "vstack", "where", "xdivy", "xlogy", "zero_",
+    "zeros", "zeros_like", "zeta", "zip_operation",
 ]

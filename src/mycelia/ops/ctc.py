@@ -24,7 +24,7 @@ from mycelia.ops.operands import as_int, as_tensor, cast
 from mycelia.ops.registry import operator
 from mycelia.ops.shape import reshape
 from mycelia.tensor import Tensor
-from mycelia.tensor.dispatch import apply
+from mycelia.tensor.dispatch import apply, constant
 
 
 def _infer(logs: TensorType, labels: TensorType, frames: TensorType, lengths: TensorType, *, blank: int) -> TensorType:
@@ -198,3 +198,72 @@ def ctc_loss(
     elif single and fold == "none":
         loss = reshape(loss, ())
     return reduced(loss, fold), alpha
+
+
+def _infer_path(logits: TensorType, frames: TensorType, *, merge: bool) -> tuple[TensorType, ...]:
+    check_dtypes("ctc_greedy_decoder", (logits,), dt.FLOATS, ("inputs",))
+    if logits.rank != 3 or not logits.shape[2]:
+        raise ShapeError("ctc_greedy_decoder", "inputs", got=f"shape {logits.shape}", takes="(frames, batch, classes)")
+    batch = logits.shape[1]
+    if not frames.dtype.is_integer or frames.shape != (batch,):
+        raise ShapeError(
+            "ctc_greedy_decoder", "sequence_length", got=str(frames), takes=f"integers of shape ({batch},)"
+        )
+    return TensorType(dt.int64, (batch, logits.shape[0])), TensorType(logits.dtype, (batch, 1))
+
+
+def _lower_path(logits: Any, frames: Any, *, merge: bool) -> tuple[Any, ...]:
+    steps, _, classes = logits.shape
+    counted = jnp.arange(steps)[:, None] < frames[None, :]
+    best = jnp.argmax(logits, -1)
+    kept = counted & (best != classes - 1)
+    if merge and steps:
+        kept = kept & jnp.concatenate([jnp.ones((1, best.shape[1]), bool), best[1:] != best[:-1]])
+    score = -jnp.where(counted, logits.max(-1), 0).sum(0)
+    return jnp.where(kept, best, -1).T.astype(jnp.int64), score[:, None].astype(logits.dtype)
+
+
+#: The likeliest class of each frame, -1 where there is no label, and minus the sum of their logits.
+ctc_best_path_p = Primitive(
+    "ctc_best_path", infer=_infer_path, lower=_lower_path, multi=True, differentiable=False,
+    samples=lambda: [
+        *[Sample((_logs(5, 2, 3), np.array([5, 3])), {"merge": merge}, grad=False) for merge in (True, False)],
+        Sample((np.zeros((0, 2, 3)), np.array([0, 0])), {"merge": True}, grad=False),
+        Bad((_logs(5, 2, 3), np.array([5])), {"merge": True}, ShapeError, "integers of shape"),
+    ],
+)  # fmt: skip
+
+
+@operator()
+def ctc_greedy_decoder(
+    inputs: Any, sequence_length: Any, merge_repeated: bool = True
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The labels of the likeliest class of each frame; the last class is the blank.
+
+    The number of labels depends on the values, so this runs eagerly only.
+
+    Args:
+        inputs: logits of shape (frames, batch, classes).
+        sequence_length: number of frames of each sequence, of shape (batch,).
+        merge_repeated: count a class that stays for several frames once.
+
+    Returns:
+        Positions (sequence, place) of shape (labels, 2), the labels, the shape (batch, most labels), all in int64,
+        and minus the sum of the largest logits of each sequence, of shape (batch, 1).
+
+    >>> import mycelia as ms
+    >>> x = ms.Tensor([[[0.6, 0.4, 0.2]], [[0.0, 0.6, 0.0]]])
+    >>> positions, labels, shape, _ = ms.ops.ctc_greedy_decoder(x, ms.Tensor([2]))
+    >>> print(labels, shape)
+    [0 1] [1 2]
+    """
+    logits = as_float(inputs, "ctc_greedy_decoder", "inputs")
+    frames = as_tensor(sequence_length, "ctc_greedy_decoder", "sequence_length")
+    path, score = apply(ctc_best_path_p, logits, frames, merge=bool(merge_repeated))
+    table = np.asarray(path._concrete("ctc_greedy_decoder, whose result has as many rows as there are labels,"))
+    rows, _ = np.nonzero(table >= 0)
+    counts = np.bincount(rows, minlength=table.shape[0])
+    places = np.concatenate([np.arange(c) for c in counts]) if counts.size else rows
+    positions = constant(np.stack([rows, places], -1).astype(np.int64))
+    shape = constant(np.array([table.shape[0], counts.max(initial=0)], np.int64))
+    return positions, constant(table[table >= 0]), shape, score

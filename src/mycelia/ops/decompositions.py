@@ -318,7 +318,7 @@ def eig(A: Any) -> tuple[Tensor, Tensor]:
     return values, vectors
 
 
-@operator()
+@operator(methods=True)
 def eigvals(A: Any) -> Tensor:
     """Eigenvalues of square matrices, in complex numbers; without gradients.
 

@@ -355,7 +355,7 @@ def solve_triangular(
     return reshape(x, x.shape[:-1]) if single else x
 
 
-@operator()
+@operator(methods=True)
 def triangular_solve(
     b: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> tuple[Tensor, Tensor]:

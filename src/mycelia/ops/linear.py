@@ -17,6 +17,7 @@ from mycelia.core import dtypes as dt
 from mycelia.core.errors import ArgumentTypeError, DTypeError, ShapeError
 from mycelia.ir.primitive import Primitive
 from mycelia.ir.types import TensorType
+from mycelia.ops.calls import attach_in_place
 from mycelia.ops.declare import Bad, Sample, check_dtypes, conj, sum_to
 from mycelia.ops.operands import as_tensor, same_dtype
 from mycelia.ops.registry import attach, operator
@@ -472,4 +473,5 @@ def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tens
     return _scaled("addr", x, outer(vec1, vec2), beta, alpha)
 
 
+attach_in_place("addmm_", addmm)
 attach("addr", lambda self, vec1, vec2, beta=1, alpha=1: addr(self, vec1, vec2, beta=beta, alpha=alpha))

@@ -10,6 +10,7 @@ images have their channels on the last axis.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import jax
@@ -29,6 +30,8 @@ from mycelia.tensor.dispatch import apply
 
 #: Up to this many offsets in a window are unrolled; more run in a loop.
 _UNROLLED = 36
+#: Up to this many, a window is folded slice by slice, which XLA fuses into one loop of vectors.
+_SMALL = 9
 
 
 def _whole(values: Any, x_rank: int, channels_last: bool, fill: Any) -> tuple[Any, ...]:
@@ -80,8 +83,13 @@ def _lower_max(x: Any, *, kernel: Ints, strides: Ints, padding: Pairs, dilation:
     def whole(values: Any, fill: Any) -> tuple[Any, ...]:
         return _whole(values, x.ndim, channels_last, fill)
 
+    out = pool_shape("max_pool", x.shape, kernel, strides, padding, dilation, channels_last)
     if not x.size:
-        return jnp.zeros(pool_shape("max_pool", x.shape, kernel, strides, padding, dilation, channels_last), x.dtype)
+        return jnp.zeros(out, x.dtype)
+    if int(np.prod(kernel)) <= _SMALL:
+        windows = _Windows(x.shape, out, kernel, strides, padding, dilation, channels_last)
+        padded = windows.padded(x, _lowest(x.dtype))
+        return reduce(lax.max, [windows.read(padded, offset) for offset in windows.offsets()])
     return lax.reduce_window(
         x, _lowest(x.dtype), lax.max, whole(kernel, 1), whole(strides, 1), whole(padding, (0, 0)),
         window_dilation=whole(dilation, 1),
@@ -395,7 +403,14 @@ def _lower_avg(
 ) -> Any:  # fmt: skip
     wide = x.astype(accumulator(x.dtype) or x.dtype)
     counts = _counts(x.shape, kernel, strides, padding, excess, include_pad, divisor, channels_last)
-    total = _window_sum(kernel, strides, padding, channels_last)(wide)
+    if x.size and int(np.prod(kernel)) <= _SMALL:
+        ones = (1,) * len(kernel)
+        out = pool_shape("avg_pool", x.shape, kernel, strides, padding, ones, channels_last)
+        windows = _Windows(x.shape, out, kernel, strides, padding, ones, channels_last)
+        padded = windows.padded(wide, 0)
+        total = reduce(lax.add, [windows.read(padded, offset) for offset in windows.offsets()])
+    else:
+        total = _window_sum(kernel, strides, padding, channels_last)(wide)
     return (total / counts.astype(wide.dtype)).astype(x.dtype)
 
 

@@ -63,4 +63,18 @@ def _alpha(logs, labels, frames, lengths, *, blank):
     return alpha
 
 
-REFERENCES = {"ctc_loss": _loss, "ctc_alpha": _alpha}
+def _best_path(logits, frames, *, merge):
+    steps, batch, classes = logits.shape
+    path, score = np.full((batch, steps), -1), np.zeros((batch, 1))
+    for b in range(batch):
+        last = None
+        for t in range(frames[b]):
+            c = int(logits[t, b].argmax())
+            score[b] -= logits[t, b, c]
+            if c != classes - 1 and not (merge and c == last):
+                path[b, t] = c
+            last = c
+    return path, score
+
+
+REFERENCES = {"ctc_loss": _loss, "ctc_alpha": _alpha, "ctc_best_path": _best_path}
