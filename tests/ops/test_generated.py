@@ -49,11 +49,15 @@ def samples_of(op: Primitive) -> list[Any]:
     return list(op.samples() if callable(op.samples) else op.samples)
 
 
-def cases(kind: type, keep: Callable[[Primitive, Any], bool] = lambda op, s: True, most: int = 100) -> Iterator[Any]:
+def cases(
+    kind: type, keep: Callable[[Primitive, Any], bool] = lambda op, s: True, most: int = 100, quick: int = 100
+) -> Iterator[Any]:
+    """Samples of every primitive, ``most`` of each; those after the first ``quick`` are marked slow."""
     for name, op in sorted(OPERATORS.items()):
         found = [s for s in samples_of(op) if isinstance(s, kind) and keep(op, s)]
         for i, sample in enumerate(found[:most]):
-            yield pytest.param(name, sample, id=f"{name}-{i}")
+            marks = () if i < quick else (pytest.mark.slow,)
+            yield pytest.param(name, sample, id=f"{name}-{i}", marks=marks)
 
 
 def arrays(sample: Any) -> list[np.ndarray[Any, Any]]:
@@ -115,7 +119,7 @@ def test_value_against_torch(name, sample):
     agree(run(op, inputs, sample.attrs), expected(TORCH_REFERENCES, op, inputs, sample.attrs), 1e-8, 1e-10)
 
 
-@pytest.mark.parametrize(("name", "sample"), list(cases(Sample, most=3)))
+@pytest.mark.parametrize(("name", "sample"), list(cases(Sample, most=3, quick=1)))
 def test_staged_equals_eager(name, sample):
     op, inputs = OPERATORS[name], arrays(sample)
     staged = run_staged(lambda *xs: apply(op, *xs, **sample.attrs), *inputs)
@@ -207,7 +211,7 @@ def _slope(f: Callable[..., float], point: list[Any], direction: list[Any], h: f
     return (ahead - back) / (2 * h)
 
 
-@pytest.mark.parametrize(("name", "sample"), list(cases(Sample, _differentiable, most=3)))
+@pytest.mark.parametrize(("name", "sample"), list(cases(Sample, _differentiable, most=3, quick=1)))
 def test_first_derivative(name, sample):
     op, inputs = OPERATORS[name], arrays(sample)
     f, where = _objective(op, inputs, sample.attrs)
