@@ -542,7 +542,7 @@ def test_names_bound_in_dead_code_are_local() -> None:
         if c:
             return locals()
         return len
-        len = 3  # noqa: A001
+        len = 3
 
     made = convert(f)
     assert made(1) == {"c": 1}
