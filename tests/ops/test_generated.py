@@ -27,8 +27,10 @@ from mycelia.ops.declare import Bad, Sample
 from mycelia.tensor import Tensor
 from mycelia.tensor.dispatch import apply
 
-#: Primitives that hold graphs or belong to the graph itself; they have tests of their own.
-STRUCTURAL = {"constant", "cond", "while_loop", "scan", "call", "custom_vjp_call", "barrier"}
+#: Primitives that hold graphs, belong to the graph itself or only have effects; they have tests of their own.
+STRUCTURAL = {
+    "constant", "cond", "while_loop", "scan", "call", "custom_vjp_call", "barrier", "print_line", "raise_unless",
+}  # fmt: skip
 
 
 def _tables() -> tuple[dict[str, Callable[..., Any]], dict[str, Callable[..., Any]]]:

@@ -38,7 +38,7 @@ def test_decimals():
 
 def test_abs_and_signs():
     assert abs(Tensor([-3, 2])).tolist() == [3, 2]
-    assert Tensor([3 + 4j]).abs().dtype is ms.float32
+    assert Tensor([3 + 4j]).abs().dtype is ms.float64
     assert ops.absolute is ops.abs
     assert ops.abs(Tensor([True])).dtype is ms.bool_
     np.testing.assert_array_equal(

@@ -121,7 +121,7 @@ def test_refusals():
         ops.topk(x, 5)
     with pytest.raises(OutOfRangeError, match="from 1 to 4"):
         ops.kthvalue(x, 0)
-    with pytest.raises(DTypeError, match="Complex64"):
+    with pytest.raises(DTypeError, match="Complex128"):
         ops.sort(Tensor([1j]))
     with pytest.raises(ShapeError, match="zero-dimensional"):
         ops.topk(Tensor(1.0), 1)
