@@ -10,6 +10,7 @@ import sys
 import textwrap
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,10 +23,16 @@ from mycelia.dataset import worker_main, workers
 
 def children() -> set[int]:
     """Processes that this one has started and that still exist."""
-    listed = subprocess.run(
-        ["ps", "-o", "pid=,args=", "--ppid", str(os.getpid())], capture_output=True, text=True, check=False
-    )
-    return {int(line.split()[0]) for line in listed.stdout.splitlines() if "worker_main" in line}
+    found = set()
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            state, parent = (entry / "stat").read_text().rpartition(")")[2].split()[:2]
+            command = (entry / "cmdline").read_bytes()
+        except OSError:  # it ended meanwhile
+            continue
+        if int(parent) == os.getpid() and (state == "Z" or b"worker_main" in command):
+            found.add(int(entry.name))
+    return found
 
 
 def readers() -> list[threading.Thread]:

@@ -351,6 +351,38 @@ def test_while_true_with_break_ends() -> None:
     assert check(f, *_VECTORS).count("while_loop") == 1
 
 
+def test_while_true_that_only_returns() -> None:
+    def f(x: Tensor) -> Any:
+        while True:
+            if x.sum() > 50:
+                return x
+            x = x * 2 + 7
+            if x[0] > 30:
+                return -x
+
+    check(f, *_VECTORS)
+
+
+def test_statements_that_are_never_reached() -> None:
+    def f(x: Tensor) -> Any:
+        if x.sum() > 0:
+            for i in range(2):
+                if x[i] > 1:
+                    return x
+            return x + 1
+        else:
+            return -x
+        for k in range(3):
+            if x[0] > k:
+                found = k
+                break
+        else:
+            found = 1
+        return x * found
+
+    check(f, *_VECTORS)
+
+
 @pytest.mark.parametrize("bounds", [(7,), (2, 7), (7, 2), (1, 10, 3), (10, 1, -3), (1, 10, -1), (-4, 5, 4)])
 def test_for_over_a_symbolic_range(bounds: tuple[int, ...]) -> None:
     def f(x: Tensor, *b: Any) -> Any:

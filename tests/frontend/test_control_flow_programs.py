@@ -6,6 +6,7 @@ import linecache
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, note, settings, strategies as st
 from tests.frontend.programs import function_of, programs
 from tests.frontend.staging import Staged, assert_same, copied
@@ -54,3 +55,10 @@ def test_compiled_is_eager(source: str) -> None:
             np.testing.assert_allclose(
                 np.asarray(got), wanted.asnumpy() if isinstance(wanted, Tensor) else wanted, rtol=1e-6
             )
+
+
+@pytest.mark.slow
+@settings(max_examples=2500, suppress_health_check=_SLOW)
+@given(programs(size=40), st.sampled_from([0, 1, 3]))
+def test_many_staged_are_eager(source: str, p: int) -> None:
+    _agrees(source, p)

@@ -537,6 +537,27 @@ def test_unbound_variables_raise_as_python_does() -> None:
         convert(g)(1)
 
 
+def test_names_bound_in_dead_code_are_local() -> None:
+    def f(c: int) -> Any:
+        if c:
+            return locals()
+        return len
+        len = 3
+
+    made = convert(f)
+    assert made(1) == {"c": 1}
+    with pytest.raises(UnboundLocalError):
+        made(0)
+
+    def g(c: int) -> Any:
+        if c:
+            return
+        return
+        yield c
+
+    assert list(convert(g)(1)) == []
+
+
 def test_locals_show_only_the_users_names() -> None:
     def f(a: int) -> Any:
         b = 2

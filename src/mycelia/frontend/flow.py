@@ -95,6 +95,7 @@ class Flow:
             self.points[point].next.append(self.exit)
         self.shared |= self.outer
         self.locals = {n for n, bit in self._bits.items() if self._ever & bit} - self.outer
+        self._reached = self._reachable()
         self.live_in = self._liveness()
         self.sure_in = self._assignment()
 
@@ -134,6 +135,10 @@ class Flow:
         read = [n for n in bound if live & self.bit(n)]
         captured = [n for n in bound if not live & self.bit(n) and n in self.captured]
         return State(read, captured, [n for n in bound if n not in read and n not in captured])
+
+    def is_reached(self, statement: ast.stmt) -> bool:
+        """Whether the program can come to a statement at all."""
+        return self._reached[self.ranges[id(statement)][0]]
 
     def is_sure(self, name: str, point: int) -> bool:
         """Whether ``name`` is bound on every way to a point."""
@@ -194,7 +199,8 @@ class Flow:
             self.points[end].next.append(head)
         self._stack.pop()
         self.bodies[id(s)] = len(self.points)
-        return [*loop.breaks, *self._block(s.orelse, [head])]
+        endless = isinstance(s.test, ast.Constant) and bool(s.test.value)
+        return [*loop.breaks, *self._block(s.orelse, [] if endless else [head])]
 
     def _on_For(self, s: ast.For | ast.AsyncFor, before: list[int]) -> list[int]:
         source = self._step(before, s.iter)
@@ -398,6 +404,16 @@ class Flow:
             self.captured.update(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
 
     # -- the analyses ------------------------------------------------------------------------------
+
+    def _reachable(self) -> list[bool]:
+        reached = [False] * len(self.points)
+        stack = [0]
+        while stack:
+            index = stack.pop()
+            if not reached[index]:
+                reached[index] = True
+                stack += [*self.points[index].next, *self.points[index].raises_to]
+        return reached
 
     def _liveness(self) -> list[int]:
         live = [0] * len(self.points)

@@ -210,6 +210,9 @@ class FunctionRewriter:
         """Rewrite a statement list; what follows a statement that may jump is moved or guarded."""
         code: Code = []
         for i, s in enumerate(body):
+            if not self.flow.is_reached(s):  # never run, but its names belong to the function
+                never = ast.If(ast.Constant(False), list(body[i:]), [])
+                return [*code, *self._placed([never], s)]
             rest = body[i + 1 :]
             kinds = flags_of(s, bool(self._inside))
             if isinstance(s, ast.If) and rest and kinds & FLAGGED and self._moved < _MAX_MOVED:
@@ -221,7 +224,7 @@ class FunctionRewriter:
                     return code
             code += self.statement(s)
             if isinstance(s, (ast.Return, ast.Break, ast.Continue, ast.Raise)):
-                return code
+                continue
             if kinds & (FLAGGED if not self._inside else frozenset(CODES)):
                 code += self._leave(kinds, s)
                 if rest:
