@@ -39,9 +39,24 @@ from mycelia.core.dtypes import (
 from mycelia.core.random import get_seed, set_seed
 from mycelia import tensor
 from mycelia.tensor import Parameter, Tensor
+from mycelia.tensor.symbol import Symbol
 from mycelia import ops
-from mycelia.autodiff import GradOperation, grad, value_and_grad
-from mycelia.frontend import jit
+from mycelia.autodiff import (
+    GradOperation,
+    derivative,
+    get_grad,
+    grad,
+    hessian,
+    jacfwd,
+    jacrev,
+    jet,
+    jvp,
+    linearize,
+    value_and_grad,
+    vjp,
+    vmap,
+)
+from mycelia.frontend import RecompileWarning, compile_report, explain_recompiles, jit, mutable
 from mycelia import nn
 from mycelia.nn import ParameterTuple
 from mycelia import dataset
@@ -68,6 +83,7 @@ from mycelia.train.callback import (
 )
 from mycelia.train.metrics import Accuracy
 from mycelia.train.model import Model
+from mycelia.export import export, load, load_mindir, save_mindir
 from mycelia import amp, common, context, mint
 from mycelia.ops import composite, function as function, functional, operations
 # isort: on
@@ -78,9 +94,14 @@ byte, ubyte, short, ushort, intc, uintc = int8, uint8, int16, uint16, int32, uin
 long, intp, uintp = int64, int64, uint64
 ms_function = jit
 # differentiation stands below the operators, and is named among them too
-ops.GradOperation, ops.grad, ops.value_and_grad = GradOperation, grad, value_and_grad  # type: ignore[attr-defined]
+for _transform in (
+    GradOperation, derivative, get_grad, grad, hessian, jacfwd, jacrev, jet, jvp, linearize, value_and_grad, vjp, vmap,
+):  # fmt: skip
+    setattr(ops, _transform.__name__, _transform)
+    ops.__all__.append(_transform.__name__)
+del _transform, derivative, jet, linearize  # the functions are names of ops only
 ops.P, ops.F, ops.C = operations, functional, composite  # type: ignore[attr-defined]
-ops.__all__ += ["GradOperation", "grad", "value_and_grad"]
+train.export, train.load = export, load  # type: ignore[attr-defined]
 
 __all__ = [
     "GRAPH_MODE",
@@ -98,8 +119,10 @@ __all__ = [
     "ModelCheckpoint",
     "Parameter",
     "ParameterTuple",
+    "RecompileWarning",
     "ReduceLROnPlateau",
     "RunContext",
+    "Symbol",
     "Tensor",
     "TimeMonitor",
     "Type",
@@ -107,6 +130,7 @@ __all__ = [
     "bfloat16",
     "bool_",
     "build_train_network",
+    "compile_report",
     "byte",
     "cdouble",
     "cfloat",
@@ -118,31 +142,42 @@ __all__ = [
     "double",
     "dtype_to_nptype",
     "dtype_to_pytype",
+    "explain_recompiles",
+    "export",
     "float16",
     "float32",
     "float64",
     "get_context",
+    "get_grad",
     "get_seed",
     "grad",
     "half",
+    "hessian",
     "int8",
     "int16",
     "int32",
     "int64",
     "intc",
     "intp",
+    "jacfwd",
+    "jacrev",
     "jit",
+    "jvp",
+    "load",
     "load_checkpoint",
     "load_checkpoint_async",
+    "load_mindir",
     "load_param_into_net",
     "long",
     "mint",
     "ms_function",
+    "mutable",
     "nn",
     "ops",
     "pytype_to_dtype",
     "reset_context",
     "save_checkpoint",
+    "save_mindir",
     "set_context",
     "set_device",
     "set_seed",
@@ -160,4 +195,6 @@ __all__ = [
     "uintp",
     "ushort",
     "value_and_grad",
+    "vjp",
+    "vmap",
 ]

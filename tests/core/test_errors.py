@@ -17,7 +17,8 @@ def test_an_error_names_argument_got_takes_line_and_hint():
     assert lines[1].startswith("  at ")
     assert "test_errors.py" in lines[1]
     assert "ArgumentValueError(" in lines[2]
-    assert lines[3] == "  hint: write 4"
+    assert lines[3] == "            " + "^" * len(lines[2].partition(" = ")[2])
+    assert lines[4] == "  hint: write 4"
     assert isinstance(error, ValueError)
     assert isinstance(error, MyceliaError)
 

@@ -9,6 +9,8 @@ is written in place and never bound anew; no other variable is the same tensor.
 from __future__ import annotations
 
 import linecache
+import random
+from collections.abc import Callable
 from typing import Any
 
 from hypothesis import strategies as st
@@ -18,18 +20,15 @@ _KINDS = tuple(_VARIABLES)
 
 
 class _Writer:
-    """Draws one program."""
+    """Makes up one program: ``number(low, high)`` gives a number from a range, both ends included."""
 
-    def __init__(self, draw: Any, size: int) -> None:
-        self.draw, self.left = draw, size
+    def __init__(self, number: Callable[[int, int], int], size: int) -> None:
+        self.number, self.left = number, size
         self.counters = 0
         self.lines: list[str] = []
 
     def pick(self, *options: Any) -> Any:
-        return self.draw(st.sampled_from(options))
-
-    def number(self, low: int, high: int) -> int:
-        return self.draw(st.integers(low, high))
+        return options[self.number(0, len(options) - 1)]
 
     def chance(self, percent: int) -> bool:
         return self.number(1, 100) <= percent
@@ -269,8 +268,16 @@ _CLOSURE = (
 
 @st.composite
 def programs(draw: Any, size: int = 22) -> str:
-    """The source of a function ``f(a, s, i, p)``."""
-    writer = _Writer(draw, size)
+    """The source of a function ``f(a, s, i, p)``, drawn by hypothesis."""
+    return _program(_Writer(lambda low, high: draw(st.integers(low, high)), size))
+
+
+def program_of(seed: int, size: int) -> str:
+    """The source of a function ``f(a, s, i, p)`` made up from a seed, at a fraction of the cost of drawing it."""
+    return _program(_Writer(random.Random(seed).randint, size))
+
+
+def _program(writer: _Writer) -> str:
     writer.line(0, "def f(a, s, i, p):")
     writer.line(1, "b, c, t, j, q = a * 2, a * 3, s + 1, i + 1, p + 1")
     writer.line(1, "box = {'vector': a + 1, 'scalar': s + 2, 'integer': i + 2, 'python': p + 2}")
@@ -281,16 +288,28 @@ def programs(draw: Any, size: int = 22) -> str:
     for _ in range(writer.number(2, 5)):
         writer.statement(1, False)
     writer.line(1, f"return {writer.result()}")
-    return _HELPERS + "\n".join(writer.lines) + "\n"
+    return "\n".join(writer.lines) + "\n"
 
 
 _numbers = iter(range(10**9))
 
 
-def function_of(source: str) -> Any:
-    """Compile a program, its source known to :mod:`linecache` as that of a notebook cell is."""
-    filename = f"<program {next(_numbers)}>"
+def _executed(name: str, source: str, scope: dict[str, Any]) -> dict[str, Any]:
+    """Run source that :mod:`linecache` knows, as that of a notebook cell."""
+    filename = f"<{name}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-    scope: dict[str, Any] = {"__name__": "random_program"}
     exec(compile(source, filename, "exec", dont_inherit=True), scope)
-    return scope["f"]
+    return scope
+
+
+_shared = _executed("helpers of programs", _HELPERS, {"__name__": "random_program"})
+
+
+def function_of(source: str) -> Any:
+    """Compile a program; :func:`forget` it when it is not used any more."""
+    return _executed(f"program {next(_numbers)}", source, dict(_shared))["f"]
+
+
+def forget(f: Any) -> None:
+    """Drop the source of a program."""
+    linecache.cache.pop(f.__code__.co_filename)

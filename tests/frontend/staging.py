@@ -7,6 +7,7 @@ control flow done by Python, so that no XLA program is compiled for every small 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,10 @@ from mycelia.core import tree
 from mycelia.frontend.convert import convert
 from mycelia.ir.builder import Builder, restoring
 from mycelia.ir.evaluate import evaluate
-from mycelia.ir.graph import Graph
+from mycelia.ir.graph import ArrayConstant, Graph
+from mycelia.ir.primitive import PRIMITIVES, Primitive
 from mycelia.tensor import Tensor
-from mycelia.tensor.dispatch import type_of, value_in_graph
+from mycelia.tensor.dispatch import _compile, type_of, value_in_graph
 from mycelia.tensor.mode import staging
 from mycelia.tensor.tensor import wrap
 
@@ -37,9 +39,36 @@ def _while(*arrays: Any, cond_graph: Graph, body_graph: Graph, n_const: int) -> 
     return carried
 
 
+def _call(*arrays: Any, graph: Graph, recompute: bool = False) -> Any:
+    return run(graph, arrays)
+
+
+def _constant(*, value: ArrayConstant) -> Any:
+    return value.array
+
+
+class _Rules(dict[str, Callable[..., Any]]):
+    """What runs each operator: control flow as given, others compiled one by one, as eager calls are."""
+
+    def get(self, name: str, default: Any = None) -> Callable[..., Any]:
+        found = dict.get(self, name)
+        if found is None:
+            found = self[name] = partial(_eager, PRIMITIVES[name])
+        return found
+
+
+def _eager(op: Primitive, *arrays: Any, **attrs: Any) -> Any:
+    key = tuple(attrs.items())
+    fn = op.eager.get(key)
+    return (_compile(op, key, attrs) if fn is None else fn)(*arrays)
+
+
+_RULES = _Rules(cond=_cond, while_loop=_while, call=_call, constant=_constant)
+
+
 def run(graph: Graph, arrays: Sequence[Any]) -> list[Any]:
     """The outputs of a graph, control flow decided by Python."""
-    return evaluate(graph, arrays, {"cond": _cond, "while_loop": _while})
+    return evaluate(graph, arrays, _RULES)
 
 
 class Staged:

@@ -29,7 +29,8 @@ from mycelia.tensor.dispatch import apply
 
 #: Primitives that hold graphs, belong to the graph itself or only have effects; they have tests of their own.
 STRUCTURAL = {
-    "constant", "cond", "while_loop", "scan", "call", "custom_vjp_call", "barrier", "print_line", "raise_unless",
+    "constant", "cond", "while_loop", "scan", "call", "custom_vjp_call", "barrier", "vmap", "print_line",
+    "raise_unless",
 }  # fmt: skip
 
 
@@ -44,7 +45,9 @@ def _tables() -> tuple[dict[str, Callable[..., Any]], dict[str, Callable[..., An
 
 
 REFERENCES, TORCH_REFERENCES = _tables()
-OPERATORS = {name: op for name, op in PRIMITIVES.items() if name not in STRUCTURAL and not name.endswith("_vjp")}
+OPERATORS = {
+    name: op for name, op in PRIMITIVES.items() if name not in STRUCTURAL and not name.endswith(("_vjp", "_jvp"))
+}
 
 
 def samples_of(op: Primitive) -> list[Any]:

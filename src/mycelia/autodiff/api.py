@@ -7,14 +7,15 @@ whatever surrounds it) is compiled as one graph.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from mycelia.autodiff.rules import ones_like, zeros_like
 from mycelia.autodiff.tape import backward, leaf
-from mycelia.autodiff.transform import linearize
+from mycelia.autodiff.transform import condensed, linearize
 from mycelia.core import tree
-from mycelia.core.errors import ArgumentTypeError, ArgumentValueError, OutOfRangeError
+from mycelia.core.errors import ArgumentTypeError, ArgumentValueError, OutOfRangeError, shown_traceback
 from mycelia.ir.builder import Builder, restoring
 from mycelia.tensor import Parameter, Tensor, dispatch
 from mycelia.tensor.dispatch import set_value, type_of, value_in_graph
@@ -60,9 +61,13 @@ class Differentiated:
         return (self.positions, shape, weights, flags)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if dispatch.should_compile():
-            return dispatch.call_compiled(self, args, kwargs)
-        return self.evaluate(args, kwargs)
+        try:
+            if dispatch.should_compile():
+                return dispatch.call_compiled(self, args, kwargs)
+            return self.evaluate(args, kwargs)
+        except Exception as error:
+            error.__traceback__ = shown_traceback(error)
+            raise
 
     def evaluate(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run now: under the tape, or into the graph being built."""
@@ -95,13 +100,13 @@ class Differentiated:
             tensors = [x for x in tree.leaves(args[p]) if isinstance(x, Tensor)]
             if not tensors:
                 raise ArgumentTypeError(
-                    "grad", f"argument {p}", got=type(args[p]).__name__, takes="a Tensor to differentiate against",
+                    "grad", _named(self.fn, p), got=type(args[p]).__name__, takes="a Tensor to differentiate against",
                     hint="wrap the number in ms.Tensor, or leave its position out of grad_position",
                 )  # fmt: skip
             for t in tensors:
                 if not t.dtype.is_inexact:
                     raise ArgumentTypeError(
-                        "grad", f"argument {p}",
+                        "grad", _named(self.fn, p),
                         got=f"a tensor of dtype {t.dtype}", takes="a floating or complex dtype",
                         hint="integers and bools have no gradient; use x.astype(ms.float32)",
                     )  # fmt: skip
@@ -145,6 +150,15 @@ class Differentiated:
         if self.has_aux:
             return result, tuple(outputs[1:])
         return result
+
+
+def _named(fn: Any, position: int) -> str:
+    """The name of a positional argument of a function or Cell, as messages say it."""
+    try:
+        names = list(inspect.signature(getattr(fn, "construct", fn)).parameters)
+    except (TypeError, ValueError):
+        names = []
+    return names[position] if position < len(names) else str(position)
 
 
 def _has_tensor(arg: Any) -> bool:
@@ -296,7 +310,7 @@ def _staged(
                 inner.written.pop(id(w), None)
     operands = [*wanted, *[wrap(outer_value) for outer_value, _ in inner.lifted]]
     active = [True] * len(wanted) + [False] * len(inner.lifted)
-    made, _, pullback = linearize(graph, operands, active)
+    made, _, pullback = linearize(condensed(graph), operands, active)
     n_src, n_res = len(source_values), len(results)
     heads = made[:n_src]
     cts: list[Tensor | None] = [*_cotangents(spec, heads, sens), *[None] * (n_res + len(written))]

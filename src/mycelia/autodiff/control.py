@@ -5,6 +5,7 @@ second ``cond`` on the same predicate runs the backward graph of the branch take
 stacked along the loop, and a scan in the other direction carries the cotangents of the carried values and
 sums those of the constants. ``call``: two calls; with ``recompute`` only the arguments are kept and the
 forward graph runs again inside the backward call, behind a barrier that keeps XLA from merging the two.
+``while_loop`` has a module of its own, :mod:`~mycelia.autodiff.while_loop`.
 """
 
 from __future__ import annotations
@@ -14,14 +15,16 @@ from collections.abc import Sequence
 from mycelia.autodiff.rules import zeros, zeros_like
 from mycelia.autodiff.transform import (
     CONTROL_RULES,
+    DIFFERENTIATED_AS,
     Pullback,
     Split,
     residual_args,
     restage,
     split,
     stage_inline,
+    without_effects,
 )
-from mycelia.core.errors import UnsupportedError
+from mycelia.autodiff.while_loop import while_rule
 from mycelia.ir.builder import Builder
 from mycelia.ir.control import barrier_p, call_p, cond_p, scan_p
 from mycelia.ir.graph import Graph, Node
@@ -194,6 +197,7 @@ def _or_zeros(ct: Tensor | None, like: Tensor) -> Tensor:
 
 def _call(node: Node, inputs: list[Tensor], needs: list[bool]) -> tuple[list[Tensor], list[bool], Pullback]:
     graph: Graph = node.attrs["graph"]
+    graph = graph.derived.get(DIFFERENTIATED_AS, graph)
     part = split(graph, tuple(needs))
     n_out = len(graph.outputs)
     recompute = bool(node.attrs.get("recompute"))
@@ -223,7 +227,7 @@ def recomputing(part: Split, n_out: int, given: list[Tensor], inputs: list[Tenso
         with staging(builder):
             barred = apply(barrier_p, *params)
             cts, args = barred[: len(given)], barred[len(given) :]
-            outs = stage_inline(part.forward, args)
+            outs = stage_inline(without_effects(part.forward), args)
             found = stage_inline(part.backward, [*cts, *residual_args(part, args, outs, n_out)])
             part.forward.derived[key] = builder.finish([value_in_graph(t) for t in found])
     graph: Graph = part.forward.derived[key]
@@ -245,18 +249,6 @@ def _barrier(node: Node, inputs: list[Tensor], needs: list[bool]) -> tuple[list[
     return restage(node, inputs), list(needs), list
 
 
-def _while(node: Node, inputs: list[Tensor], needs: list[bool]) -> tuple[list[Tensor], list[bool], Pullback]:
-    outs = restage(node, inputs)
-
-    def pullback(cts: Sequence[Tensor | None]) -> list[Tensor | None]:
-        raise UnsupportedError(
-            "grad", message="a gradient was asked through a loop whose number of rounds depends on data",
-            hint="use a loop over a Python range, or run it in PYNATIVE_MODE", location=node.location,
-        )  # fmt: skip
-
-    return outs, [o.dtype.is_inexact for o in outs], pullback
-
-
 CONTROL_RULES.update(
-    cond=_cond, scan=_scan, call=_call, custom_vjp_call=_custom, barrier=_barrier, while_loop=_while
-)  # fmt: skip
+    cond=_cond, scan=_scan, call=_call, custom_vjp_call=_custom, barrier=_barrier, while_loop=while_rule
+)

@@ -41,9 +41,8 @@ def custom_vjp(fn: Callable[..., Any], bprop: Callable[..., Any], name: str, arg
         douts = [zeros_like(o) if ct is None else ct for ct, o in zip(cts, outs, strict=True)]
         snapshots = iter(inputs)
         given = tree.map_leaves(lambda x: next(snapshots) if isinstance(x, Tensor) else x, args)
-        return _gradients(
-            bprop, name, given, _rebuilt(treedef, leaves, made), _rebuilt(treedef, leaves, douts), tensors
-        )
+        rule = dispatch.stageable(bprop) if is_staging() else bprop
+        return _gradients(rule, name, given, _rebuilt(treedef, leaves, made), _rebuilt(treedef, leaves, douts), tensors)
 
     node = TapeNode(None, inputs, {}, tuple(o._value for o in outs), pullback)
     return _rebuilt(treedef, leaves, [tracked(o._value, node, i) for i, o in enumerate(outs)])

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from mycelia.autodiff.rules import pull_back
 from mycelia.ir.builder import Builder
 from mycelia.ir.graph import Graph, Node, Value
+from mycelia.ir.rewriter import Emitter, graph_has_effects, rewrite
 from mycelia.tensor import Tensor
 from mycelia.tensor.dispatch import value_in_graph
 from mycelia.tensor.mode import current_builder, staging
@@ -26,6 +28,31 @@ Pullback = Callable[[Sequence[Tensor | None]], list[Tensor | None]]
 ControlRule = Callable[[Node, list[Tensor], list[bool]], tuple[list[Tensor], list[bool], Pullback]]
 
 CONTROL_RULES: dict[str, ControlRule] = {}
+
+#: Key in ``derived`` of a called graph: another graph, equal but shorter, that derivatives are taken of.
+DIFFERENTIATED_AS = "differentiated as"
+
+
+def _as_it_is(graph: Graph) -> Graph:
+    return graph
+
+
+#: Set by the compiler: makes a graph smaller before it is differentiated, without changing what it computes.
+_condense: Callable[[Graph], Graph] = _as_it_is
+
+
+def set_condense(condense: Callable[[Graph], Graph]) -> None:
+    """Install what makes a graph smaller before it is differentiated (the compiler does, on import)."""
+    global _condense
+    _condense = condense
+
+
+def condensed(graph: Graph) -> Graph:
+    """A graph that computes the same with fewer nodes; kept with the graph."""
+    if "condensed" not in graph.derived:
+        graph.derived["condensed"] = _condense(graph)
+    found: Graph = graph.derived["condensed"]
+    return found
 
 
 @dataclass
@@ -137,6 +164,9 @@ def split(graph: Graph, active: tuple[bool, ...], ct_mask: tuple[bool, ...] | No
     """
     key = ("split", active, ct_mask)
     if key not in graph.derived:
+        whole: Split | None = graph.derived.get(("split", active, None))
+        if ct_mask is not None and whole is not None and all(ct_mask[i] for i in whole.ct_outputs):
+            return whole
         graph.derived[key] = _split(graph, active, ct_mask)
     result: Split = graph.derived[key]
     return result
@@ -171,6 +201,20 @@ def _split(graph: Graph, active: tuple[bool, ...], ct_mask: tuple[bool, ...] | N
     if ahead.captured:
         raise AssertionError("a differentiation rule captured a tensor from outside the graph")
     return Split(ahead_graph, back_graph, ct_outputs, tuple(residuals), ct_params)
+
+
+def without_effects(graph: Graph) -> Graph:
+    """``graph`` for another run of what has run before: it prints and raises nothing; kept with the graph."""
+    if not graph_has_effects(graph):
+        return graph
+    if "without_effects" not in graph.derived:
+        graph.derived["without_effects"] = rewrite(graph, _silenced)[0]
+    silent: Graph = graph.derived["without_effects"]
+    return silent
+
+
+def _silenced(node: Node, inputs: tuple[Value, ...], attrs: dict[str, Any], emitter: Emitter) -> Sequence[Value] | None:
+    return () if node.op.effects and not node.outputs else None
 
 
 def residual_args(parts: Split, args: Sequence[Tensor], forward_outs: Sequence[Tensor], n_outputs: int) -> list[Tensor]:

@@ -1,21 +1,34 @@
 """Compiled graphs.
 
 A graph is optimized, lowered by evaluating it under ``jax.jit`` and compiled by XLA at its first run.
-``donated`` parameters give their memory to the outputs: a training step writes its parameters in place.
+A ``donated`` parameter gives its memory to the output that replaces it: a training step writes its parameters in
+place. JAX pairs donated inputs with outputs of their type in the order of both, so those outputs are returned first,
+in the order of the inputs; a wrong pair would cost a copy of each.
 """
 
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
+from mycelia.compiler.passes import indices
+from mycelia.compiler.phases import Phases, listening
 from mycelia.compiler.pipeline import optimize
+from mycelia.compiler.report import CompileReport, operator_counts, value_bytes
+from mycelia.core.errors import StateError
 from mycelia.ir.evaluate import evaluate
 from mycelia.ir.graph import Graph
+from mycelia.ir.rewriter import graph_has_effects, structure
 from mycelia.ir.types import TensorType
+
+
+class TypesChanged(StateError):
+    """An input has another type than the graph was made for."""
 
 
 class Executable:
@@ -24,46 +37,103 @@ class Executable:
     Attributes:
         source: the graph as it was staged.
         graph: the graph after the passes.
+        phases: where the time of compiling went.
         compile_seconds: how long the first run took to optimize, lower and compile (seconds), None before it.
     """
 
-    def __init__(self, graph: Graph, donated: Sequence[int] = ()) -> None:
+    def __init__(self, graph: Graph, donated: Sequence[tuple[int, int]] = ()) -> None:
         start = time.perf_counter()
         self.source = graph
         self.graph = optimize(graph)
-        self.donated = tuple(donated)
-        optimized = self.graph
+        self.donated = tuple(sorted(donated))
+        order = [k for _, k in self.donated]
+        order += sorted(set(range(len(graph.outputs))).difference(order))
+        #: Where each output stands in what the compiled function returns; None if they are in order.
+        self._places = None if order == sorted(order) else sorted(range(len(order)), key=order.__getitem__)
+        optimized, n_indices = indices.run(self.graph)
+        self._indices = _numbers(n_indices)
 
         def run(*arrays: Any) -> list[Any]:
-            return evaluate(optimized, arrays)
+            for array, type_ in zip(
+                arrays, self.graph.input_types, strict=False
+            ):  # seen at the first run of a type only
+                if array.shape != type_.shape or array.dtype != type_.dtype.np:
+                    got = f"{array.dtype}{list(array.shape)}"
+                    raise TypesChanged(graph.name, message=f"an input of type {type_} has become {got}")
+            results = evaluate(optimized, arrays)
+            return results if self._places is None else [results[k] for k in order]
 
         run.__name__ = graph.name if graph.name.isidentifier() else "graph"
-        self._fn = jax.jit(run, donate_argnums=self.donated, keep_unused=True)
-        self._optimize_seconds = time.perf_counter() - start
+        self._fn = jax.jit(run, donate_argnums=[i for i, _ in self.donated], keep_unused=True)
+        self.phases = Phases(passes=time.perf_counter() - start)
         self.compile_seconds: float | None = None
 
     def __call__(self, arrays: Sequence[Any]) -> list[Any]:
         """Run on one array for each parameter; donated ones are used up."""
         if self.compile_seconds is None:
             start = time.perf_counter()
-            out = self._fn(*arrays)
-            self.compile_seconds = self._optimize_seconds + time.perf_counter() - start
-            return out
-        return self._fn(*arrays)
+            with listening(self.phases):
+                out = self._fn(*arrays, *self._indices)
+            self.compile_seconds = self.phases.passes + time.perf_counter() - start
+        else:
+            out = self._fn(*arrays, *self._indices)
+        return out if self._places is None else [out[i] for i in self._places]
 
     def lowered(self) -> Any:
         """The ``jax.stages.Lowered`` of the graph, for inspection (StableHLO text, cost, memory)."""
-        return self._fn.lower(*[_abstract(t) for t in self.graph.input_types])
+        return self._fn.lower(*[_abstract(t) for t in self.graph.input_types], *self._indices)
+
+    def report(self) -> CompileReport:
+        """What the passes do to the graph, what a run costs, and where the time of compiling went.
+
+        Compiles the graph if that has not happened. The passes run once more, to be watched.
+        """
+        report = CompileReport(self.source.name)
+        optimize(self.source, report)
+        report.operators = operator_counts(self.source, self.graph)
+        report.value_bytes = value_bytes(self.graph)
+        memory = self.lowered().compile().memory_analysis()
+        if memory is not None:
+            report.peak_bytes = (
+                memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes
+                - memory.alias_size_in_bytes
+            )  # fmt: skip
+        report.phases = self.phases
+        return report
 
 
 def _abstract(type_: TensorType) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(type_.shape, type_.dtype.np)
 
 
-def executable(graph: Graph, donated: tuple[int, ...] = ()) -> Executable:
-    """The executable of a graph, made once and kept with it."""
+_counted: list[Any] = []
+
+
+def _numbers(count: int) -> list[Any]:
+    """The numbers 0 to ``count - 1`` as arrays; equal calls share them."""
+    while len(_counted) < count:
+        _counted.append(jnp.uint32(len(_counted)))
+    return _counted[:count]
+
+
+#: Executables in use by what they compute. Weak: they live as long as some graph keeps them.
+_by_structure: weakref.WeakValueDictionary[Any, Executable] = weakref.WeakValueDictionary()
+
+
+def executable(graph: Graph, donated: tuple[tuple[int, int], ...] = ()) -> Executable:
+    """The executable of a graph; ``donated`` pairs inputs with outputs.
+
+    It is kept with the graph, and shared by all graphs that compute the same: a network made again, or equal layers
+    that are called one by one, compile once. Graphs with effects keep their own, which tell the user's lines.
+    """
     key = ("executable", donated)
-    if key not in graph.derived:
-        graph.derived[key] = Executable(graph, donated)
-    found: Executable = graph.derived[key]
+    found: Executable | None = graph.derived.get(key)
+    if found is None:
+        shared = None if graph_has_effects(graph) else (structure(graph), donated)
+        found = None if shared is None else _by_structure.get(shared)
+        if found is None:
+            found = Executable(graph, donated)
+            if shared is not None:
+                _by_structure[shared] = found
+        graph.derived[key] = found
     return found

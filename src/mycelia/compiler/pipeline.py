@@ -7,8 +7,8 @@ something may have made room for more (a folded constant decides a branch), so t
 ``MAX_ROUNDS`` times.
 
 ``MYCELIA_VERIFY=1`` verifies the graph after every pass. ``MYCELIA_DUMP=dir`` writes the graph given and the
-graph after every pass that changed it, as text and as a picture, into files that are numbered in order:
-``0001-main-00-staged.txt``, ``0001-main-02-inline.txt``, ...
+graph after every pass that changed it, as text with the user's lines and as a picture, into files that are
+numbered in order: ``0001-main-00-staged.txt``, ``0001-main-02-inline.txt``, ...
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import re
 import time
 from collections.abc import Callable
 
+from mycelia.autodiff.transform import set_condense
 from mycelia.compiler.passes import (
     algebraic,
     common_subexpressions,
@@ -27,6 +28,7 @@ from mycelia.compiler.passes import (
     control_flow,
     dead_code,
     inline,
+    roll,
 )
 from mycelia.compiler.report import CompileReport, PassReport, graph_cost
 from mycelia.ir.draw import draw
@@ -41,6 +43,7 @@ Pass = Callable[[Graph], tuple[Graph, int]]
 PASSES: tuple[tuple[str, Pass], ...] = (
     ("dead_code", dead_code.run),
     ("inline", inline.run),
+    ("roll", roll.run),
     ("control_flow", control_flow.run),
     ("algebraic", algebraic.run),
     ("constant_folding", constant_folding.run),
@@ -131,7 +134,7 @@ class _Dump:
         """Write one stage; None, a stage that changed nothing, only takes a number."""
         if graph is not None:
             file = os.path.join(self.directory, f"{self.prefix}-{self.stage:02d}-{name}")
-            _write(f"{file}.txt", graph_text(graph, elide=_DUMPED_CONSTANT) + "\n")
+            _write(f"{file}.txt", graph_text(graph, sources=True, elide=_DUMPED_CONSTANT) + "\n")
             _write(f"{file}.svg", draw(graph))
         self.stage += 1
 
@@ -146,3 +149,10 @@ def _write(path: str, text: str) -> None:
     finally:
         if os.path.exists(temporary):
             os.unlink(temporary)
+
+
+def _condense(graph: Graph) -> Graph:
+    return roll.run(dead_code.run(graph)[0])[0]
+
+
+set_condense(_condense)

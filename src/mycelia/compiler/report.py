@@ -9,11 +9,14 @@ length; of a ``while_loop``, whose rounds are not known, one round is counted an
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import prod
 
+from mycelia.compiler.phases import Phases
 from mycelia.ir.graph import Graph, Node
+from mycelia.ir.rewriter import all_graphs
 
 
 @dataclass(frozen=True)
@@ -80,15 +83,19 @@ class CompileReport:
         name: the name of the graph.
         passes: the runs of the passes, in order.
         cost: the estimated cost of the optimized graph.
-        peak_bytes: the most memory it uses at once, in bytes, if it is known.
-        compile_seconds: how long all of compilation took, in seconds, if it is known.
+        operators: how often each operator stands in the graph before and after the passes.
+        peak_bytes: the most memory a run uses at once (inputs, outputs and what is in between), if it is known.
+        value_bytes: the memory of all values together if none were reused, in bytes.
+        phases: where the time of compiling went, if it is known.
     """
 
     name: str = "main"
     passes: list[PassReport] = field(default_factory=list)
     cost: GraphCost | None = None
+    operators: dict[str, tuple[int, int]] = field(default_factory=dict)
     peak_bytes: int | None = None
-    compile_seconds: float | None = None
+    value_bytes: int | None = None
+    phases: Phases | None = None
 
     @property
     def pass_seconds(self) -> float:
@@ -116,25 +123,45 @@ class CompileReport:
             lines += _table(["pass", "round", "before", "after", "changes", "time"], rows)
             lines.append(f"passes in all: {_seconds(self.pass_seconds)}")
         if self.cost is not None:
-            lines += ["", *_cost_lines(self.cost)]
+            lines += ["", *self._cost_lines(self.cost)]
         if self.peak_bytes is not None:
             lines.append(f"peak memory: {_bytes(self.peak_bytes)}")
-        if self.compile_seconds is not None:
-            lines.append(f"compiled in {_seconds(self.compile_seconds)}")
+            if self.value_bytes:
+                lines[-1] += f", {self.peak_bytes / self.value_bytes:.1%} of all values ({_bytes(self.value_bytes)})"
+        if self.phases is not None:
+            lines.append(_phase_line(self.phases))
         return "\n".join(lines)
+
+    def _cost_lines(self, cost: GraphCost) -> list[str]:
+        names = {**cost.by_operator, **dict.fromkeys(set(self.operators) - set(cost.by_operator), OpCost())}
+        ranked = sorted(names.items(), key=lambda item: (-item[1].flops, -item[1].bytes, item[0]))
+        rows = [
+            [
+                name,
+                *(f"{n:,}" for n in self.operators.get(name, (0, 0))),
+                f"{c.count:,}",
+                _scaled(c.flops),
+                _bytes(c.bytes),
+            ]
+            for name, c in ranked
+        ]
+        head = ["operator", "before", "after", "runs", "flops", "bytes"]
+        if not self.operators:
+            head, rows = [head[0], *head[3:]], [[row[0], *row[3:]] for row in rows]
+        lines = _table(head, rows)
+        lines.append(f"one run: {_scaled(cost.flops)} flops, {_bytes(cost.bytes)} read and written")
+        if cost.open_loops:
+            lines.append(f"{cost.open_loops} loop(s) of unknown length are counted as one round")
+        return lines
 
     def __str__(self) -> str:
         return self.render()
 
 
-def _cost_lines(cost: GraphCost) -> list[str]:
-    ranked = sorted(cost.by_operator.items(), key=lambda item: (-item[1].flops, -item[1].bytes, item[0]))
-    rows = [[name, f"{c.count:,}", f"{_scaled(c.flops)}", _bytes(c.bytes)] for name, c in ranked]
-    lines = _table(["operator", "runs", "flops", "bytes"], rows)
-    lines.append(f"one run: {_scaled(cost.flops)} flops, {_bytes(cost.bytes)} read and written")
-    if cost.open_loops:
-        lines.append(f"{cost.open_loops} loop(s) of unknown length are counted as one round")
-    return lines
+def _phase_line(phases: Phases) -> str:
+    parts = [("stage", phases.stage), ("passes", phases.passes), ("trace", phases.trace), ("lower", phases.lower)]
+    parts.append(("read from disk" if phases.from_disk else "XLA", phases.compile))
+    return f"compiled in {_seconds(phases.total)}: " + ", ".join(f"{name} {_seconds(t)}" for name, t in parts)
 
 
 def _table(head: list[str], rows: list[list[str]]) -> list[str]:
@@ -256,9 +283,27 @@ def _graph_cost(graph: Graph, known: dict[Graph, GraphCost]) -> GraphCost:
             total += held["body_graph"].times(node.attrs["length"])
         elif node.op.name == "custom_vjp_call":
             total += held["graph"]
+        elif node.op.name == "vmap":
+            total += held["graph"].times(node.attrs["size"])
         else:
             for cost in held.values():
                 total += cost
             total += GraphCost(open_loops=int(node.op.name == "while_loop"))
     known[graph] = total + GraphCost(plain)
     return known[graph]
+
+
+def value_bytes(graph: Graph) -> int:
+    """Bytes of all values of one run of a graph, none of them reused; a loop of unknown length counts one round."""
+    total = sum(v.type.nbytes for v in graph.params)
+    for node in graph.nodes:
+        total += sum(v.type.nbytes for v in node.outputs)
+        for _, held in node.subgraphs:
+            total += value_bytes(held) * int(node.attrs.get("length", node.attrs.get("size", 1)))
+    return total
+
+
+def operator_counts(before: Graph, after: Graph) -> dict[str, tuple[int, int]]:
+    """How often each operator stands in two graphs, sub-graphs included, each once."""
+    counts = [Counter(n.op.name for g in all_graphs(graph) for n in g.nodes) for graph in (before, after)]
+    return {name: (counts[0][name], counts[1][name]) for name in sorted({*counts[0], *counts[1]})}

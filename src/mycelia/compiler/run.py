@@ -11,25 +11,28 @@ from collections.abc import Sequence
 
 from mycelia.autodiff.control import recomputing
 from mycelia.autodiff.rules import zeros
-from mycelia.autodiff.transform import Split, residual_args, split
+from mycelia.autodiff.transform import Split, condensed, residual_args, split
 from mycelia.compiler.executable import executable
+from mycelia.ir.control import call_p
 from mycelia.ir.graph import Graph
 from mycelia.tensor import Tensor
-from mycelia.tensor.dispatch import tracked
-from mycelia.tensor.mode import RECORD, state
+from mycelia.tensor.dispatch import apply, tracked
+from mycelia.tensor.mode import RECORD, STAGE, state
 from mycelia.tensor.tape import TapeNode
 from mycelia.tensor.tensor import wrap
 
 
 def run_graph(graph: Graph, args: Sequence[Tensor]) -> list[Tensor]:
-    """The outputs of ``graph`` for concrete tensors; recorded if a gradient is being taken."""
+    """The outputs of ``graph`` for concrete tensors; recorded if a gradient is being taken, staged inside a graph."""
+    if state.phase == STAGE:
+        return list(apply(call_p, *args, graph=graph))
     if state.phase == RECORD and any(x._node is not None for x in args):
         return _recorded(graph, args)
     return [wrap(v) for v in executable(graph)([x._value for x in args])]
 
 
 def _recorded(graph: Graph, args: Sequence[Tensor]) -> list[Tensor]:
-    part = split(graph, tuple(x._node is not None and x.dtype.is_inexact for x in args))
+    part = split(condensed(graph), tuple(x._node is not None and x.dtype.is_inexact for x in args))
     values = executable(part.forward)([x._value for x in args])
     n_out = len(graph.outputs)
     inputs = tuple(x._snapshot() for x in args)

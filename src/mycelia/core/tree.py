@@ -97,6 +97,25 @@ def _flatten(tree: Any, leaves: list[Any]) -> TreeDef:
     return LEAF
 
 
+def level(obj: Any) -> tuple[Any, list[Any]] | None:
+    """What tells a container's items apart (None where that is their order), and the items; None for a leaf.
+
+    >>> level({"a": 1, "b": (2, 3)}), level((1, [2])), level(5)
+    ((('a', 'b'), [1, (2, 3)]), (None, [1, [2]]), None)
+    """
+    kind = type(obj)
+    if kind is tuple or kind is list:
+        return None, list(obj)
+    if isinstance(obj, dict) and hasattr(obj, "update"):
+        return tuple(obj), list(obj.values())
+    if isinstance(obj, tuple) and hasattr(obj, "_fields"):
+        return obj._fields, list(obj)
+    if dataclasses.is_dataclass(obj) and not isinstance(obj, type):
+        names = tuple(f.name for f in dataclasses.fields(obj))
+        return names, [getattr(obj, n) for n in names]
+    return None
+
+
 def unflatten(treedef: TreeDef, leaves: list[Any]) -> Any:
     """Put leaves back into a structure; the inverse of :func:`flatten`."""
     if len(leaves) != treedef.num_leaves:

@@ -1,5 +1,8 @@
 """The front-end: from Python functions to compiled graphs."""
 
 from mycelia.frontend.jit import Jit, jit
+from mycelia.frontend.mutable import mutable
+from mycelia.frontend.recompiles import RecompileWarning, explain_recompiles
+from mycelia.frontend.reports import compile_report
 
-__all__ = ["Jit", "jit"]
+__all__ = ["Jit", "RecompileWarning", "compile_report", "explain_recompiles", "jit", "mutable"]

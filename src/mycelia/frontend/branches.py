@@ -13,11 +13,14 @@ branch if it has no effects.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence, ValuesView
+from operator import le, lt
 from typing import Any
 
-from mycelia.core import dtypes as dt
-from mycelia.core.errors import ArgumentValueError, GraphTypeError
+from mycelia.core import dtypes as dt, tree
+from mycelia.core.errors import ArgumentValueError, GraphError, GraphTypeError
+from mycelia.frontend.implicit import method_of, see
 from mycelia.frontend.jumps import CODES, JUMP, RESULT
 from mycelia.frontend.merge import (
     Frozen,
@@ -29,7 +32,17 @@ from mycelia.frontend.merge import (
     materialize,
     zeros_in,
 )
-from mycelia.frontend.regions import Closed, ContentPlace, Place, Region, depth, labelled, tensors_written, unwind
+from mycelia.frontend.regions import (
+    Closed,
+    ContentPlace,
+    Place,
+    Region,
+    advance,
+    depth,
+    labelled,
+    tensors_written,
+    unwind,
+)
 from mycelia.frontend.undefined import Maybe, Undefined
 from mycelia.ir.builder import inline
 from mycelia.ir.control import cond_p
@@ -39,7 +52,7 @@ from mycelia.ops.logical import logical_and, logical_not, logical_or
 from mycelia.ops.operands import cast
 from mycelia.ops.shape import reshape
 from mycelia.tensor import Parameter, Tensor
-from mycelia.tensor.dispatch import set_value, value_in_graph
+from mycelia.tensor.dispatch import set_value, stageable, value_in_graph
 from mycelia.tensor.mode import current_builder, is_staging
 from mycelia.tensor.tensor import wrap
 
@@ -57,7 +70,7 @@ def truth(value: Any) -> bool | Tensor:
         ArgumentValueError: a tensor has more than one element, or none.
     """
     if not isinstance(value, Tensor):
-        return bool(value)
+        return bool(see(value))
     if not value.is_symbolic and not is_staging():
         return bool(value)
     if value.size != 1:
@@ -120,8 +133,10 @@ class Join:
         self.bottoms = bottoms
         self.pairs: list[tuple[Value, Value]] = []
 
-    def plan(self, a: Frozen, b: Frozen, name: str, line: int) -> Plan:
+    def plan(self, a: Frozen, b: Frozen, name: str, line: int, opened: bool = False) -> Plan:
         """How to make one value of two; ``name`` and ``line`` are for the marker of a conditional variable.
+
+        ``opened`` says that the values are copies of what a container holds.
 
         Raises:
             Mismatch: it cannot be done.
@@ -129,7 +144,7 @@ class Join:
         if all(self.bottoms):
             return _keep(a.obj)
         if any(self.bottoms):
-            return self._one_sided(b, 1) if self.bottoms[0] else self._one_sided(a, 0)
+            return self._one_sided(b, 1, opened) if self.bottoms[0] else self._one_sided(a, 0, opened)
         if a.obj is b.obj or (a.is_undefined and b.is_undefined):
             return _keep(a.obj)
         if a.is_undefined or b.is_undefined:
@@ -137,12 +152,23 @@ class Join:
             message = f"'{name}' is defined only if the condition at line {line} is {'false' if side else 'true'}"
             if self.when is not _IF:
                 message = f"'{name}' is defined on some of the paths to line {line} only"
-            inner = self._one_sided((a, b)[side], side)
+            inner = self._one_sided((a, b)[side], side, opened)
             return lambda outs: Maybe(name, inner(outs), message)
         check_structure(a, b)
-        leaves = [self._leaf(x, y) for x, y in zip(a.leaves, b.leaves, strict=True)]
-        shape = a if type(a.marker) is Maybe else b if type(b.marker) is Maybe else a
-        return lambda outs: shape.rebuilt(iter([leaf(outs) for leaf in leaves]))
+        inner = self._nest(a, b)
+        for marker in (a.marker, b.marker):
+            if type(marker) is Maybe:
+                over = marker.over
+                return lambda outs: over(_bare(inner(outs)))
+        return inner
+
+    def _nest(self, a: Frozen, b: Frozen) -> Plan:
+        if a.parts is None or b.parts is None:
+            return self._leaf(a.leaves[0], b.leaves[0])
+        if a.content is b.content:  # what is in it is joined in its own place
+            return _keep(a.content)
+        plans = [self._nest(x, y) for x, y in zip(a.parts, b.parts, strict=True)]
+        return lambda outs: a.again([plan(outs) for plan in plans])
 
     def _leaf(self, a: Any, b: Any) -> Plan:
         if isinstance(a, Snap) and isinstance(b, Snap) and (a.tensor is b.tensor or a.value is b.value):
@@ -158,13 +184,21 @@ class Join:
         self.pairs.append((first, second))
         return lambda outs: outs[index]
 
-    def _one_sided(self, value: Frozen, side: int) -> Plan:
+    def _one_sided(self, value: Frozen, side: int, opened: bool = False) -> Plan:
         """A value that only one branch has; the other gives zeros of the type."""
-        builder = self.sides[side].builder
-        if not any(isinstance(x, Snap) and x.made_in(builder) for x in value.leaves):
+        closed = self.sides[side]
+        if not any(isinstance(x, Snap) and x.made_in(closed.builder) for x in value.leaves):
             return _keep(value.obj)
-        leaves = [self._filled(x, side) for x in value.leaves]
-        return lambda outs: value.rebuilt(iter([leaf(outs) for leaf in leaves]))
+        if value.has_identity and not opened and id(value.content) not in closed.fresh:
+            return _keep(value.obj)
+        if value.parts is None:
+            inner = self._filled(value.leaves[0], side)
+            if type(value.marker) is not Maybe:
+                return inner
+            over = value.marker.over
+            return lambda outs: over(inner(outs))
+        plans = [self._one_sided(p, side) for p in value.parts]
+        return lambda outs: value.again([plan(outs) for plan in plans])
 
     def _filled(self, leaf: Any, side: int) -> Plan:
         if not isinstance(leaf, Snap):
@@ -192,7 +226,7 @@ class Join:
         for key in dict.fromkeys([*self.sides[0].log, *self.sides[1].log]):
             entries = [c.log.get(key) for c in self.sides]
             place, before, _ = next(e for e in entries if e is not None)
-            a, b = (Frozen(before) if e is None else e[2] for e in entries)
+            a, b = (_left(before, c) if e is None else e[2] for e, c in zip(entries, self.sides, strict=True))
             if a.obj is before and b.obj is before:
                 continue
             label = place_label(place, env)
@@ -202,7 +236,7 @@ class Join:
                     hint="set it before the condition",
                 )  # fmt: skip
             try:
-                plans.append((place, self.plan(a, b, place.label, 0)))
+                plans.append((place, self.plan(a, b, place.label, 0, isinstance(place, ContentPlace))))
             except Mismatch as mismatch:
                 raise mismatch.error(self.where, label, self.when) from None
         return plans
@@ -222,6 +256,20 @@ class Join:
 
 def _keep(value: Any) -> Plan:
     return lambda outs: value
+
+
+def _bare(value: Any) -> Any:
+    while type(value) is Maybe:
+        value = value.value
+    return value
+
+
+def _left(before: Any, closed: Closed) -> Frozen:
+    """What a branch left of a value that it did not set: containers in it may have been changed."""
+    if tree.level(before) is None or not (closed.log or closed.written):
+        return Frozen(before)
+    with closed.replayed():
+        return Frozen(before)
 
 
 def tensor_label(tensor: Tensor, env: dict[str, Any]) -> str:
@@ -315,7 +363,7 @@ class Branch:
         return self.join(self._before)
 
     def _close(self, env: dict[str, Any]) -> tuple[Closed, list[Frozen], bool]:
-        values = [Frozen(env[n] if n in env else self._before[n]) for n in self._names]
+        values = [Frozen(env[n] if n in env else Undefined(n)) for n in self._names]
         raised = type(env.get(JUMP)) is int and env[JUMP] == CODES["raise"]
         return self._region.close(Frozen), values, raised
 
@@ -493,13 +541,50 @@ def chain(left: Any, compare: Callable[[Any, Any], Any], right: Any, *rest: Any)
 
 def contains(item: Any, container: Any) -> Any:
     """``item in container``, also where equality is only known when the graph runs."""
-    if isinstance(container, (list, tuple)):
-        involved = any(isinstance(x, Tensor) for x in (item, *container))
-        if involved and is_staging():
-            if any(x is item for x in container):
-                return True
-            return any_of(False, *[(lambda x=x: item == x) for x in container])
-    return item in container
+    if not is_staging():
+        return item in container
+    if isinstance(container, Tensor) and (item is not None and not isinstance(item, str)):
+        return truth((container == item).any())
+    if hasattr(type(container), "holds"):
+        return container.holds(item)
+    if isinstance(container, range) and isinstance(item, Tensor):
+        return range_holds(item, container.start, container.stop, container.step)
+    own = method_of(see(container), "__contains__")
+    if own is not None:
+        return truth(stageable(own)(container, item))
+    if not isinstance(container, (list, tuple, deque, ValuesView, Iterator)):
+        if isinstance(item, Tensor) and item.is_symbolic and isinstance(container, (set, frozenset, dict)):
+            raise GraphError(
+                "in", message=f"a {type(container).__name__} looks up the object, not the value of "
+                f"a Tensor {Snap(item).type}", hint="use a list or tuple: its items are compared",
+            )  # fmt: skip
+        return item in container
+    held = list(advance(container))
+    if not any(isinstance(x, Tensor) or method_of(x, "__eq__") is not None for x in (item, *held)):
+        return item in held
+    if any(x is item for x in held):
+        return True
+    return fold(False, [see(item) == see(x) for x in held])
+
+
+def range_holds(item: Any, start: Any, stop: Any, step: Any) -> Any:
+    """``item in range(start, stop, step)``, by arithmetic."""
+    up = all_of(step > 0, lambda: chain(start, le, item, lt, lambda: stop))
+    down = all_of(step < 0, lambda: chain(stop, lt, item, le, lambda: start))
+    return all_of(any_of(up, lambda: down), lambda: (item - start) % step == 0)
+
+
+def fold(both: bool, values: Iterable[Any]) -> bool | Tensor:
+    """The truth of all values together (``both``), or of any of them."""
+    found: bool | Tensor = both
+    for value in values:
+        known = truth(value)
+        if type(known) is bool:
+            if known is not both:
+                return known
+        else:
+            found = known if type(found) is bool else (logical_and if both else logical_or)(found, known)
+    return found
 
 
 def contains_not(item: Any, container: Any) -> Any:

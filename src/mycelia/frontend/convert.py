@@ -19,7 +19,7 @@ from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from mycelia.frontend import calls, runtime
+from mycelia.frontend import calls, implicit, runtime
 from mycelia.frontend.calls import is_users
 from mycelia.frontend.rewrite_expressions import RUNTIME, THUNK
 from mycelia.frontend.rewrite_statements import FunctionRewriter
@@ -89,6 +89,12 @@ def unconverted_reason(fn: Any) -> str | None:
     return found.reason or None if found is not None else None
 
 
+def reason_of_code(code: CodeType) -> str | None:
+    """As :func:`unconverted_reason`, for the code of a frame."""
+    found = _by_code.get((code, code.co_filename))
+    return found.reason or None if found is not None else None
+
+
 def _converted(fn: FunctionType) -> FunctionType:
     code = fn.__code__
     _watch(fn)
@@ -115,10 +121,9 @@ def _watch(fn: FunctionType) -> None:
     builder = state.builder
     if builder is None or (guards := builder.notes.get("guards")) is None:
         return
-    seen = builder.notes.setdefault("watched", set())
-    key = (fn.__code__, id(fn.__globals__), tuple(id(cell) for cell in fn.__closure__ or ()))
-    if key not in seen:
-        seen.add(key)
+    seen = builder.notes.setdefault("watched", {})
+    if id(fn) not in seen:
+        seen[id(fn)] = fn
         guards.watch_function(fn)
 
 
@@ -236,3 +241,4 @@ def _named(code: CodeType, made: str, original: str) -> CodeType:
 
 
 calls.set_convert(convert)
+implicit.install(convert, is_users)

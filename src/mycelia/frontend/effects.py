@@ -9,23 +9,32 @@ anything of the results is used.
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
-from mycelia.core.errors import SourceLocation, user_location
+from mycelia.core.errors import RAISED_BY_GRAPH, SourceLocation, user_location
+from mycelia.frontend.operands import users_operands
 from mycelia.ir.graph import Graph
 from mycelia.ir.primitive import IO, Primitive
 from mycelia.ir.types import TensorType
 from mycelia.tensor import Tensor
 from mycelia.tensor.dispatch import apply
+from mycelia.tensor.mode import current_builder, is_staging
 from mycelia.tensor.tensor import wrap
 
-HOLE = None
+#: Stand for the value of a tensor, as ``str`` or as ``repr`` gives it, in a line or a message: a line has None
+#: or the second, a message one of the two, characters that no text has (Unicode noncharacters).
+HOLE, BLANK, FULL_BLANK = None, "\ufdd0", "\ufdd1"
+_HOLES = (HOLE, FULL_BLANK)
+_BLANKS = re.compile(f"[{BLANK}{FULL_BLANK}]")
+#: How many elements the tensors have that are shown when an assertion without a message fails.
+_MOST_SHOWN = 16
 
 
 def _nothing(*types: TensorType, **attrs: Any) -> tuple[TensorType, ...]:
@@ -42,7 +51,7 @@ def _lower_print(
 ) -> tuple[Any, ...]:
     def write(*values: Any) -> None:
         given = iter(values)
-        words = [str(wrap(np.asarray(next(given)))) if p is HOLE else p for p in pieces]
+        words = [shown(next(given), p) if p in _HOLES else p for p in pieces]
         print(*words, sep=separator, end=end, file=sys.stderr if stream == "stderr" else sys.stdout)
 
     return _call_back(write, *arrays)
@@ -59,22 +68,101 @@ def print_(*values: Any, sep: str | None = None, end: str | None = None, file: A
     if file is not None and file is not sys.stdout and file is not sys.stderr:
         print(*values, sep=sep, end=end, file=file, flush=flush)
         return
-    pieces = tuple([HOLE if isinstance(v, Tensor) else str(v) for v in values])
+    joint = " " if sep is None else sep
+    pieces: list[str | None] = []
+    tensors: list[Tensor] = []
+    for i, value in enumerate(values):
+        if i:
+            pieces.append(joint)
+        words, mentioned = split_mentions(value)
+        pieces += words
+        tensors += mentioned
     apply(
-        print_p, *[v for v in values if isinstance(v, Tensor)], pieces=pieces,
-        separator=" " if sep is None else sep, end="\n" if end is None else end,
+        print_p, *tensors, pieces=tuple(pieces), separator="", end="\n" if end is None else end,
         stream="stderr" if file is sys.stderr and file is not sys.stdout else "stdout",
     )  # fmt: skip
 
 
-class Failure:
-    """An error of the user's that a graph may raise: the exception, and the line that raises it."""
+_MENTION = re.compile(r"<Tensor \w+\[[\d,]*\] #\d+(r?)>")
 
-    __slots__ = ("error", "location")
+
+def shown(value: Any, hole: str | None = HOLE) -> str:
+    """The text of an array in the place of a hole."""
+    tensor = wrap(np.asarray(value))
+    return repr(tensor) if hole == FULL_BLANK else str(tensor)
+
+
+def split_mentions(value: Any) -> tuple[list[str | None], list[Tensor]]:
+    """A value as the words of a line, with None where a tensor stands, and the tensors; texts may mention some."""
+    if isinstance(value, Tensor):
+        return [HOLE], [value]
+    text = str(value)
+    known = current_builder().notes.get("mentioned", {})
+    words: list[str | None] = []
+    tensors: list[Tensor] = []
+    end = 0
+    for found in _MENTION.finditer(text) if known else ():
+        if found[0] in known:
+            words += [text[end : found.start()], FULL_BLANK if found[1] else HOLE]
+            tensors.append(known[found[0]])
+            end = found.end()
+    return [*words, text[end:]], tensors
+
+
+def mentions(text: str) -> bool:
+    """Whether a text made while staging mentions a tensor of the graph."""
+    known = current_builder().notes.get("mentioned", {}) if is_staging() else {}
+    return any(found[0] in known for found in _MENTION.finditer(text)) if known else False
+
+
+class Failure:
+    """An error of the user's that a graph may raise: the exception, and the line that raises it.
+
+    The exception is a template: the texts among its arguments have blanks where a tensor was mentioned (an
+    argument that was a tensor is one blank), and the values are inputs of the node.
+    """
+
+    __slots__ = ("error", "location", "shown")
 
     def __init__(self, error: BaseException, location: SourceLocation | None) -> None:
         self.error = error
         self.location = location
+        self.shown: tuple[str, ...] = ()
+
+    def blank(self) -> list[Tensor]:
+        """Put blanks where the exception mentions tensors; gives the tensors."""
+        found: list[Tensor] = []
+        args = list(self.error.args)
+        for i, value in enumerate(args):
+            if isinstance(value, (Tensor, str)):
+                words, tensors = split_mentions(value)
+                if tensors:
+                    args[i] = "".join([BLANK if w is HOLE else w for w in words])
+                    found += tensors
+        self.error.args = tuple(args)
+        return found
+
+    def filled(self, values: Sequence[Any]) -> BaseException:
+        """A new exception with the values in the blanks."""
+        kind, given = type(self.error), iter(values)
+        args: list[Any] = []
+        for arg in self.error.args:
+            if not values or not isinstance(arg, str):
+                args.append(arg)
+            elif arg == BLANK:
+                args.append(np.asarray(next(given)).tolist())
+            else:
+                args.append(_BLANKS.sub(lambda blank: shown(next(given), blank[0]), arg))
+        made: BaseException = kind.__new__(kind, *args)
+        made.args = tuple(args)
+        made.__dict__.update(self.error.__dict__)
+        if self.location is not None:
+            made.add_note(self.location.render())
+        if self.shown and values:
+            texts = [shown(value).replace("\n", "") for value in given]
+            made.add_note("  where " + ", ".join(f"{n} is {t}" for n, t in zip(self.shown, texts, strict=True)))
+        made.__cause__, made.__suppress_context__ = self.error.__cause__, True
+        return made
 
     def __repr__(self) -> str:
         return f"<{type(self.error).__name__} at {self.location}>"
@@ -85,14 +173,14 @@ class _Pending:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.failure: Failure | None = None
+        self.failure: tuple[Failure, tuple[Any, ...]] | None = None
 
-    def note(self, failure: Failure) -> None:
+    def note(self, failure: Failure, values: tuple[Any, ...]) -> None:
         with self.lock:
             if self.failure is None:
-                self.failure = failure
+                self.failure = failure, values
 
-    def take(self) -> Failure | None:
+    def take(self) -> tuple[Failure, tuple[Any, ...]] | None:
         with self.lock:
             failure, self.failure = self.failure, None
         return failure
@@ -101,12 +189,12 @@ class _Pending:
 _pending = _Pending()
 
 
-def _lower_raise(condition: Any, *, failure: Failure) -> tuple[Any, ...]:
-    def check(value: Any) -> None:
+def _lower_raise(condition: Any, *arrays: Any, failure: Failure) -> tuple[Any, ...]:
+    def check(value: Any, *mentioned: Any) -> None:
         if not value:
-            _pending.note(failure)
+            _pending.note(failure, mentioned)
 
-    return _call_back(check, condition)
+    return _call_back(check, condition, *arrays)
 
 
 #: Notes an error when its input is False.
@@ -117,7 +205,13 @@ raise_p = Primitive(
 
 def raise_unless(condition: Tensor, error: BaseException) -> None:
     """Raise ``error`` when the graph runs and the zero-dimensional bool tensor ``condition`` is False."""
-    apply(raise_p, condition, failure=Failure(error, user_location()))
+    failure = Failure(error, user_location())
+    tensors = failure.blank()
+    if type(error) is AssertionError and not error.args:
+        shown = {n: v for n, v in users_operands().items() if isinstance(v, Tensor) and v.size <= _MOST_SHOWN}
+        failure.shown = tuple(shown)
+        tensors += shown.values()
+    apply(raise_p, condition, *tensors, failure=failure)
 
 
 def can_raise(graph: Graph) -> bool:
@@ -128,11 +222,10 @@ def can_raise(graph: Graph) -> bool:
 def raise_pending() -> None:
     """Raise the first error that a graph run by now has met, with a note of the user's line."""
     jax.effects_barrier()
-    failure = _pending.take()
-    if failure is None:
+    found = _pending.take()
+    if found is None:
         return
-    error = failure.error.with_traceback(None)
-    note = failure.location.render() if failure.location is not None else ""
-    if note and note not in getattr(error, "__notes__", ()):
-        error.add_note(note)
+    failure, values = found
+    error = failure.filled(values)
+    error.__dict__[RAISED_BY_GRAPH] = True
     raise error

@@ -29,6 +29,7 @@ class Point:
 
     reads: int = 0
     binds: int = 0
+    may_bind: int = 0  # in an operand that may not be evaluated
     kills: int = 0
     next: list[int] = field(default_factory=list)
     raises_to: list[int] = field(default_factory=list)
@@ -84,6 +85,7 @@ class Flow:
         self.globals: set[str] = set()
         self._bits: dict[str, int] = {}
         self._stack: list[_Loop | _Finally | _Catch] = []
+        self._skippable = 0  # how many operands that may not be evaluated stand around what is visited
         self._nodes = list(ast.walk(node))  # kept alive: nodes are known by their identity
         entry = self._point([])
         for name in argument_names(node.args):
@@ -116,8 +118,13 @@ class Flow:
         """The local names bound or deleted inside a range, in order of first appearance."""
         bits = 0
         for point in self.points[span[0] : span[1]]:
-            bits |= point.binds | point.kills
+            bits |= point.binds | point.may_bind | point.kills
         return [n for n in self._names(bits) if n in self.locals and n not in self.shared]
+
+    def deleted_in(self, name: str, span: tuple[int, int]) -> bool:
+        """Whether a range may leave a name without a value."""
+        bit = self.bit(name)
+        return any(point.kills & bit for point in self.points[span[0] : span[1]])
 
     def live_after(self, span: tuple[int, int]) -> int:
         """What may be read wherever the range can be left to."""
@@ -176,7 +183,10 @@ class Flow:
         return index
 
     def _bind(self, index: int, name: str) -> None:
-        self.points[index].binds |= self.bit(name)
+        if self._skippable:
+            self.points[index].may_bind |= self.bit(name)
+        else:
+            self.points[index].binds |= self.bit(name)
         self._ever |= self.bit(name)
 
     def _statement(self, s: ast.stmt, before: list[int]) -> list[int]:
@@ -340,6 +350,8 @@ class Flow:
             self._names_of(node.value, index, hidden)
             self.point_of[id(node.target)] = index
             self._bind(index, node.target.id)
+        elif isinstance(node, (ast.BoolOp, ast.IfExp, ast.Compare)):
+            self._skipping(node, index, hidden)
         elif isinstance(node, ast.AnnAssign):
             if node.value is not None:
                 self._names_of(node.value, index, hidden)
@@ -360,6 +372,23 @@ class Flow:
             self._children(node, index, hidden)
         else:
             self._children(node, index, hidden)
+
+    def _skipping(
+        self, node: ast.BoolOp | ast.IfExp | ast.Compare, index: int, hidden: frozenset[str]
+    ) -> None:  # fmt: skip
+        """An expression that may leave operands out: what they bind is not certain."""
+        if isinstance(node, ast.BoolOp):
+            always, others = node.values[:1], node.values[1:]
+        elif isinstance(node, ast.IfExp):
+            always, others = [node.test], [node.body, node.orelse]
+        else:
+            always, others = [node.left, node.comparators[0]], node.comparators[1:]
+        for part in always:
+            self._names_of(part, index, hidden)
+        self._skippable += 1
+        for part in others:
+            self._names_of(part, index, hidden)
+        self._skippable -= 1
 
     def _children(self, node: ast.AST, index: int, hidden: frozenset[str]) -> None:
         for child in ast.iter_child_nodes(node):
@@ -393,6 +422,7 @@ class Flow:
         inside = hidden
         for i, generator in enumerate(node.generators):
             self._names_of(generator.iter, index, inside if i else hidden)
+            self._skippable += not i  # there may be nothing to go over
             targets = {n.id for n in ast.walk(generator.target) if isinstance(n, ast.Name)}
             inside = inside | targets
             for part in (generator.target, *generator.ifs):
@@ -400,6 +430,7 @@ class Flow:
         parts = (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,)
         for part in parts:
             self._names_of(part, index, inside)
+        self._skippable -= 1
         if isinstance(node, ast.GeneratorExp):
             self.captured.update(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
 
@@ -441,7 +472,7 @@ class Flow:
         while changed:
             changed = False
             for i, p in enumerate(self.points):
-                out = (sure[i] & ~p.kills) | p.binds
+                out = (sure[i] & ~p.kills) | p.binds | p.may_bind  # who reads it knows that it was bound
                 for targets, given in ((p.next, out), (p.raises_to, sure[i])):
                     for j in targets:
                         if sure[j] & ~given:

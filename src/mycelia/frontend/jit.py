@@ -5,118 +5,83 @@ arguments; what the program read elsewhere is guarded (:mod:`mycelia.frontend.gu
 function: it runs once on symbolic tensors, its operators building a graph. Tensors and parameters it uses
 without being given them become inputs read anew at each call; those it writes become outputs stored back,
 and give their memory to them.
+
+If a call missed a graph only by the values of numbers, the numbers become inputs too, if the program allows it
+(:mod:`mycelia.tensor.scalar`). A function keeps a bounded number of graphs; the least recently used one goes.
 """
 
 from __future__ import annotations
 
+import datetime
 import functools
-import sys
 import time
 from collections.abc import Callable
 from types import MethodType
 from typing import Any
+from weakref import WeakValueDictionary
 
-import jax.numpy as jnp
-import numpy as np
-
-from mycelia.compiler.executable import executable
-from mycelia.compiler.run import run_graph
+from mycelia.compiler.executable import Executable, TypesChanged, executable
+from mycelia.compiler.pipeline import optimize
 from mycelia.core import tree
-from mycelia.core.errors import ArgumentTypeError, ArgumentValueError
+from mycelia.core.errors import MyceliaError, shown_traceback
 from mycelia.frontend.convert import convert
-from mycelia.frontend.guards import Guards, frozen
+from mycelia.frontend.entry import ANY, Entry, PaddedEntry
+from mycelia.frontend.explain import leave
+from mycelia.frontend.guards import Change, Guards, same_value
+from mycelia.frontend.keys import MutableFloat, MutableInt, call_key, described
+from mycelia.frontend.padding import NotPadded, pad_graph
+from mycelia.frontend.recompiles import (
+    NOTICE_AFTER,
+    Compilation,
+    Reason,
+    argument_reasons,
+    change_reason,
+    notify,
+)
+from mycelia.frontend.refusals import check_function, check_options, check_results
+from mycelia.frontend.shapes import Axis, SeenShapes, declared_axes
 from mycelia.ir.builder import Builder, restoring
-from mycelia.ir.graph import Graph
+from mycelia.ir.printer import graph_text
 from mycelia.tensor import Parameter, Tensor, dispatch
-from mycelia.tensor.dispatch import set_value, type_of, value_in_graph
-from mycelia.tensor.mode import RECORD, STAGE, staging, state
+from mycelia.tensor.dispatch import type_of, value_in_graph
+from mycelia.tensor.mode import STAGE, staging, state
+from mycelia.tensor.scalar import plain
 from mycelia.tensor.tensor import wrap
 
-_MAX_PER_KEY = 8
-
-
-class Entry:
-    """One staged graph of a function with what is needed to call it."""
-
-    def __init__(
-        self,
-        graph: Graph,
-        captured: list[Tensor],
-        written: list[Tensor],
-        written_args: list[int],
-        out_tree: tree.TreeDef,
-        out_leaves: list[Any],
-        guards: Guards,
-        stage_seconds: float,
-        n_args: int,
-    ) -> None:
-        self.graph, self.captured, self.written, self.written_args = graph, captured, written, written_args
-        self.out_tree, self.out_leaves, self.guards = out_tree, out_leaves, guards
-        self.stage_seconds = stage_seconds
-        self.n_out = sum(isinstance(x, Tensor) for x in out_leaves)
-        self.single = out_tree is tree.LEAF and self.n_out == 1
-        ids = {id(t) for t in written}
-        self.donated = tuple(n_args + i for i, t in enumerate(captured) if id(t) in ids)
-        self.executable = executable(graph, self.donated)
-
-    def run(self, args: list[Tensor]) -> Any:
-        """Run on argument tensors; writes are stored back."""
-        if state.phase == RECORD and any(x._node is not None for x in (*args, *self.captured)):
-            results = run_graph(self.graph, [*args, *self.captured])
-            for t, new in zip(self.written, results[self.n_out :], strict=False):
-                set_value(t, new)
-            for i, new in zip(self.written_args, results[self.n_out + len(self.written) :], strict=True):
-                set_value(args[i], new)
-            return self._packed(results)
-        arrays = [x._value for x in args]
-        for t in self.captured:
-            arrays.append(t._value)
-        for i in self.donated:
-            if sys.getrefcount(arrays[i]) > _UNSHARED:
-                arrays[i] = jnp.copy(arrays[i])
-        values = self.executable(arrays)
-        n = self.n_out
-        for t in self.written:
-            t._value = values[n]
-            n += 1
-        for i in self.written_args:
-            args[i]._value = values[n]
-            n += 1
-        if self.single:
-            return wrap(values[0])
-        return self._packed([wrap(v) for v in values[: self.n_out]])
-
-    def _packed(self, results: list[Tensor]) -> Any:
-        it = iter(results)
-        leaves = [next(it) if isinstance(x, Tensor) else x for x in self.out_leaves]
-        return tree.unflatten(self.out_tree, leaves)
-
-
-def _unshared_count() -> int:
-    """``sys.getrefcount`` of an array in ``Entry.run`` that only its tensor and the list hold."""
-    holder = Tensor(0)
-    arrays = [holder._value]
-    return sys.getrefcount(arrays[0])
-
-
-_UNSHARED = _unshared_count()
+#: How many graphs a function keeps, if ``jit`` is not told otherwise.
+CACHE_LIMIT = 64
 
 
 class Jit:
     """A compiled callable; made by :func:`jit`.
 
+    Args:
+        fn: the function.
+        owner: the object it is a method of.
+        cache_limit: how many graphs to keep.
+        dynamic: whether changing shapes were announced.
+
     Attributes:
         fn: the original function.
-        entries: the staged graphs by call key.
-        misses: why each staging happened, in order.
+        entries: the staged graphs by call key, the most recently used of each key first.
+        compilations: a record of each compilation, in order.
     """
 
-    def __init__(self, fn: Callable[..., Any], owner: Any = None) -> None:
+    def __init__(
+        self, fn: Callable[..., Any], owner: Any = None, cache_limit: int = CACHE_LIMIT, dynamic: bool = False
+    ) -> None:
         self.fn = fn
         self.owner = owner
+        self.cache_limit, self.dynamic = cache_limit, dynamic
         self.entries: dict[Any, list[Entry]] = {}
-        self.misses: list[str] = []
-        self._keep: list[Any] = []
+        self.compilations: list[Compilation] = []
+        self._varying: dict[Any, Any] = {}  # keys of numbers that are inputs, with their owners
+        self._pinned: dict[Any, Any] = {}  # keys of numbers that cannot be, with the reason
+        self._pinned_names: dict[str, Any] = {}
+        self._seen = SeenShapes() if dynamic else None
+        self._padded: WeakValueDictionary[Any, Executable] = WeakValueDictionary()
+        self._clock = 0
+        self._noticed = False
         functools.update_wrapper(self, fn, updated=())
 
     def __get__(self, instance: Any, cls: Any = None) -> Any:
@@ -124,110 +89,246 @@ class Jit:
             return self
         bound = instance.__dict__.get(f"_jit_{id(self)}")
         if bound is None:
-            bound = Jit(self.fn.__get__(instance, cls), owner=instance)
+            bound = Jit(self.fn.__get__(instance, cls), instance, self.cache_limit, self.dynamic)
             object.__setattr__(instance, f"_jit_{id(self)}", bound)
         return bound
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if state.phase == STAGE:
-            return convert(self.fn)(*args, **kwargs)
-        key: Any
-        if not kwargs and all(type(a) is Tensor for a in args):
-            tensors = list(args)
-            key = tuple([(a._value.dtype, a._value.shape) for a in args])
-        else:
-            tensors, key = self._key(args, kwargs)
-        entry = self._find(key)
-        if entry is None:
-            entry = self._stage(args, kwargs, key)
-        return entry.run(tensors)
-
-    def _find(self, key: Any) -> Entry | None:
-        known = self.entries.get(key)
-        if known is None:
-            self.misses.append("first call" if not self.entries else f"new argument types or values: {_describe(key)}")
-            return None
-        reason = ""
-        for entry in reversed(known):
-            broken = entry.guards.broken()
-            if broken is None:
-                return entry
-            reason = broken
-        self.misses.append(f"changed since the last call: {reason}")
-        return None
-
-    def _key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Tensor], Any]:
-        leaves, treedef = tree.flatten((args, kwargs))
-        tensors: list[Tensor] = []
-        parts: list[Any] = [treedef]
-        for x in leaves:
-            if isinstance(x, Parameter):
-                parts.append(("parameter", id(x), x.dtype, x.shape, x.requires_grad))
-                self._keep.append(x) if not any(x is k for k in self._keep) else None
-            elif isinstance(x, Tensor):
-                tensors.append(x)
-                parts.append((x._value.dtype, x._value.shape))
-            elif isinstance(x, np.ndarray):
-                parts.append(("array", x.shape, str(x.dtype), x.tobytes()))
-            elif (held := frozen(x)) is not None:
-                parts.append(held if not isinstance(x, float) or x == x else (float, "nan"))
+        try:
+            if state.phase == STAGE:
+                return convert(self.fn)(*args, **kwargs)
+            key: Any
+            if not kwargs and all(type(a) is Tensor for a in args):
+                tensors, numbers = list(args), ()
+                key = tuple([(a._value.dtype, a._value.shape) for a in args])
             else:
-                parts.append((type(x), id(x)))
-                if not any(x is k for k in self._keep):
-                    self._keep.append(x)
-        return tensors, tuple(parts)
+                tensors, key, numbers = call_key(args, kwargs)
+            entry = self._find(key, numbers)
+            if entry is None:
+                entry = self._stage(args, kwargs, key, numbers)
+            try:
+                return entry.run(tensors, numbers)
+            except TypesChanged:  # a captured tensor has another shape
+                entry = self._find(key, numbers, types=True) or self._stage(args, kwargs, key, numbers)
+                return entry.run(tensors, numbers)
+        except Exception as error:
+            leave(error)
+            raise
 
-    def _stage(self, args: tuple[Any, ...], kwargs: dict[str, Any], key: Any) -> Entry:
-        start = time.perf_counter()
-        builder = Builder(getattr(self.fn, "__name__", type(self.fn).__name__))
-        guards = builder.notes["guards"] = Guards()
-        inner: list[Tensor] = []
+    @property
+    def name(self) -> str:
+        """What reports call the function."""
+        inner = getattr(self.fn, "fn", self.fn)
+        return str(getattr(inner, "__qualname__", type(inner).__name__))
 
-        def symbolic(x: Any) -> Any:
-            if isinstance(x, Tensor) and not isinstance(x, Parameter):
-                inner.append(wrap(builder.param(type_of(x))))
-                return inner[-1]
-            return x
+    @property
+    def misses(self) -> list[str]:
+        """Why each compilation happened, in order."""
+        return ["; ".join(r.text for r in c.reasons) or "first call" for c in self.compilations]
 
-        sym_args, sym_kwargs = tree.map_leaves(symbolic, (args, kwargs))
-        with restoring(builder, _put_back), staging(builder):
-            out = convert(self.fn)(*sym_args, **sym_kwargs)
-            leaves, out_tree = tree.flatten(out)
-            values = [value_in_graph(x) for x in leaves if isinstance(x, Tensor)]
-            inner_ids = {id(t) for t in inner}
-            written = [t for t, _ in builder.written.values() if id(t) not in inner_ids]
-            written_args = [i for i, t in enumerate(inner) if t._value is not builder.explicit[i]]
-            values += [value_in_graph(t) for t in written]
-            values += [value_in_graph(inner[i]) for i in written_args]
-            graph = builder.finish(values)
-        guards.seal()
-        kept = [x if not isinstance(x, Tensor) else wrap(None) for x in leaves]
-        entry = Entry(
-            graph, [t for t, _ in builder.captured], written, written_args, out_tree, kept, guards,
-            time.perf_counter() - start, len(inner),
-        )  # fmt: skip
-        bucket = self.entries.setdefault(key, [])
-        bucket.append(entry)
-        del bucket[:-_MAX_PER_KEY]
-        return entry
+    @property
+    def kept(self) -> int:
+        """How many graphs are kept now."""
+        return sum(map(len, self.entries.values()))
 
     @property
     def compile_seconds(self) -> float:
         """Seconds spent staging and compiling so far."""
-        return sum(
-            e.stage_seconds + (e.executable.compile_seconds or 0.0) for bucket in self.entries.values() for e in bucket
+        return sum(c.seconds for c in self.compilations)
+
+    # -- looking up ----------------------------------------------------------------------------------------
+
+    def _find(self, key: Any, numbers: tuple[Any, ...], types: bool = False) -> Entry | None:
+        """A graph that serves; with ``types``, only one whose captured tensors have the types they had."""
+        known = self.entries.get(key)
+        if known is None:
+            return None
+        self._clock += 1
+        for i, entry in enumerate(known):
+            guards = entry.guards
+            if (not numbers or entry.takes(numbers)) and guards.hold() and (not types or guards.types_hold()):
+                if guards.replaced:
+                    entry.rebind(guards.take_replaced())
+                if i:
+                    known.insert(0, known.pop(i))
+                entry.used = self._clock
+                return entry
+        return None
+
+    # -- staging -------------------------------------------------------------------------------------------
+
+    def _stage(self, args: tuple[Any, ...], kwargs: dict[str, Any], key: Any, numbers: tuple[Any, ...]) -> Entry:
+        arguments = described(self.fn, args, kwargs)
+        declared = declared_axes(self.fn, args, kwargs)
+        reasons = self._reasons(key, numbers, arguments)
+        start = time.perf_counter()
+        builder = Builder(getattr(self.fn, "__name__", type(self.fn).__name__))
+        guards = builder.notes["guards"] = Guards(self._varying)
+        guards.enter(self.fn, "self")
+        inner: list[Tensor] = []
+        counted = iter(range(len(numbers)))
+
+        def symbolic(x: Any) -> Any:
+            if isinstance(x, Parameter):
+                guards.enter(x, x.name)
+            elif isinstance(x, Tensor):
+                inner.append(wrap(builder.param(type_of(x))))
+                return inner[-1]
+            elif type(x) in (int, float):
+                return guards.argument(next(counted), x)
+            elif type(x) in (MutableInt, MutableFloat):
+                i = next(counted)
+                if ("argument", i) not in self._pinned:
+                    self._varying.setdefault(("argument", i), None)
+                return guards.argument(i, int(x) if type(x) is MutableInt else float(x))
+            elif hasattr(x, "__dict__") and not isinstance(x, type):
+                guards.enter(x, next((n for n, (_, d) in arguments.items() if d[1:] == (id(x),)), type(x).__name__))
+            return x
+
+        args_leaves, treedef = tree.flatten((args, kwargs))
+        sym_args, sym_kwargs = tree.unflatten(treedef, [symbolic(x) for x in args_leaves])
+        try:
+            with restoring(builder, _put_back), staging(builder):
+                out = convert(self.fn)(*sym_args, **sym_kwargs)
+                leaves, out_tree = tree.flatten(out)
+                leaves = [plain(x) for x in leaves]
+                check_results(builder.graph.name, leaves, out_tree)
+                values = [value_in_graph(x) for x in leaves if isinstance(x, Tensor)]
+                inner_ids = {id(t) for t in inner}
+                written = [t for t, _ in builder.written.values() if id(t) not in inner_ids]
+                written_args = [i for i, t in enumerate(inner) if t._value is not builder.explicit[i]]
+                values += [value_in_graph(t) for t in written]
+                values += [value_in_graph(inner[i]) for i in written_args]
+                graph = builder.finish(values)
+        finally:
+            guards.unpatch()
+        captured = [t for t, _ in builder.captured]
+        guards.seal(captured)
+        kept = [x if not isinstance(x, Tensor) else wrap(None) for x in leaves]
+        held = tuple([ANY if guards.is_free(("argument", i)) else v for i, v in enumerate(numbers)])
+        entry = Entry(
+            graph, captured, written, written_args, out_tree, kept, guards, held, time.perf_counter() - start,
+            len(inner),
+        )  # fmt: skip
+        self._learn_pinned(guards, arguments)
+        entry, note = self._with_padding(entry, [a for a in args_leaves if _is_input(a)], declared)
+        if not isinstance(entry, PaddedEntry) or entry.padded.compile_seconds is None:
+            self._record(entry, reasons, arguments, note)
+        self._keep(key, entry)
+        return entry
+
+    def _with_padding(self, entry: Entry, tensors: list[Tensor], axes: list[Axis]) -> tuple[Entry, str]:
+        """The graph as one for padded inputs, if axes vary and it can be; and a note about it for the report."""
+        if self._seen is not None:
+            known = {(a.tensor, a.axis) for a in axes}
+            axes = axes + [a for a in self._seen.axes(tensors) if (a.tensor, a.axis) not in known]
+        axes = [a for a in axes if a.length]
+        if not axes:
+            return entry, ""
+        if entry.written_args:
+            return entry, "  (exact shape: an argument is written to)"
+        padded: dict[int, int] = {}
+        for a in axes:
+            padded[a.length] = max(a.padded, padded.get(a.length, 0))
+        dims = {
+            i: tuple([n if any((a.tensor, a.axis) == (i, j) for a in axes) else None for j, n in enumerate(t.shape)])
+            for i, t in enumerate(tensors)
+        }
+        try:
+            graph, outs, lengths = pad_graph(optimize(entry.graph), dims, padded)
+        except NotPadded as why:
+            return entry, f"  (exact shape: {why})"
+        if any(d is not None for own in outs[entry.n_out :] for d in own):
+            return entry, "  (exact shape: a tensor that is written has a varying axis)"
+        key = (graph_text(graph), entry.pairs)
+        made = self._padded.get(key)
+        if made is None:
+            made = self._padded[key] = executable(graph, entry.pairs)
+        shapes = [tuple([padded[d] if d is not None else n for n, d in zip(t.shape, dims[i], strict=True)])
+                  for i, t in enumerate(tensors)]  # fmt: skip
+        cut = [v.shape if any(d is not None for d in own) else None for v, own in zip(entry.graph.outputs, outs, strict=True)]
+        text = ", ".join(f"{n} to {padded[n]}" for n in lengths)
+        return PaddedEntry(entry, shapes, cut, lengths, made), f"  (padded: {text})"
+
+    def _reasons(self, key: Any, numbers: tuple[Any, ...], arguments: dict[str, tuple[str, Any]]) -> list[Reason]:
+        """Why no graph serves; numbers that alone differ from a known graph are made inputs from now on."""
+        if not self.compilations:
+            return []
+        known = self.entries.get(key)
+        if not known:
+            reasons = argument_reasons(self.compilations[-1].arguments, arguments, self._pinned_names)
+            return reasons or [Reason("the arguments differ in kind, or the graph for them was dropped")]
+        nearest: tuple[Entry, list[Change], list[int]] | None = None
+        for entry in known:
+            changes = list(entry.guards.changes())
+            differ = [
+                i for i, (h, v) in enumerate(zip(entry.numbers, numbers, strict=True))
+                if h is not ANY and not same_value(h, v)
+            ]  # fmt: skip
+            if nearest is None or len(changes) + len(differ) < len(nearest[1]) + len(nearest[2]):
+                nearest = entry, changes, differ
+        assert nearest is not None
+        entry, changes, differ = nearest
+        was = next((c.arguments for c in self.compilations if c.entry is entry), {})
+        reasons = argument_reasons(was, arguments, self._pinned_names) if differ else []
+        reasons += [change_reason(c, self._pinned_names) for c in changes]
+        numeric = all(
+            c.slot is not None and type(c.before) is type(c.after) and type(c.after) in (int, float) for c in changes
         )
+        if numeric and not entry.guards.changes_state:
+            for c in changes:
+                if c.slot is not None and c.slot.key not in self._pinned:
+                    self._varying[c.slot.key] = c.slot.owner
+            for i in differ:
+                if ("argument", i) not in self._pinned:
+                    self._varying[("argument", i)] = None
+        return reasons or [Reason("the types of captured tensors have changed")]
+
+    def _learn_pinned(self, guards: Guards, arguments: dict[str, tuple[str, Any]]) -> None:
+        names = [path for path, (kind, _) in arguments.items() if kind == "number"]
+        for k, location in guards.pinned.items():
+            self._pinned[k] = location
+            self._varying.pop(k, None)
+            if k[0] == "argument":
+                if k[1] < len(names):
+                    self._pinned_names[names[k[1]]] = location
+            else:
+                self._pinned_names[guards.path_of(k)] = location
+
+    def _record(
+        self, entry: Entry, reasons: list[Reason], arguments: dict[str, tuple[str, Any]], note: str
+    ) -> None:
+        made = Compilation(len(self.compilations) + 1, datetime.datetime.now(), reasons, arguments, entry, note)
+        self.compilations.append(made)
+        if made.number > NOTICE_AFTER and not self._noticed:
+            self._noticed = True
+            notify(self.name, made)
+
+    def _keep(self, key: Any, entry: Entry) -> None:
+        self._clock += 1
+        entry.used = self._clock
+        self.entries.setdefault(key, []).insert(0, entry)
+        if self.kept > self.cache_limit:
+            self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        key, bucket = min(self.entries.items(), key=lambda item: min(e.used for e in item[1]))
+        gone = min(bucket, key=lambda e: e.used)
+        bucket.remove(gone)
+        if not bucket:
+            del self.entries[key]
+        for c in self.compilations:
+            if c.entry is gone:
+                _ = c.seconds  # keeps the time
+                c.entry = None
+
+
+def _is_input(x: Any) -> bool:
+    return isinstance(x, Tensor) and not isinstance(x, Parameter)
 
 
 def _put_back(tensor: Tensor, value: Any) -> None:
     tensor._value = value
-
-
-def _describe(key: Any) -> str:
-    return ", ".join(
-        f"{p[0]}{list(p[1])}" if isinstance(p, tuple) and len(p) == 2 and isinstance(p[1], tuple) else str(p)
-        for p in key
-    )
 
 
 def jit(
@@ -238,6 +339,7 @@ def jit(
     dynamic: int = 0,
     fullgraph: bool = False,
     backend: str = "",
+    cache_limit: int = CACHE_LIMIT,
     **options: Any,
 ) -> Any:
     """Compile a function, method or Cell.
@@ -247,16 +349,20 @@ def jit(
         capture_mode: ``"ast"``, ``"bytecode"`` or ``"trace"``; there is one way of capturing, so they all
             mean the same here.
         jit_level: ``"O0"`` or ``"O1"``.
-        dynamic: 0, or 1 to announce changing shapes.
+        dynamic: 1 to announce changing shapes: an axis of an argument that is met with a second length is padded
+            from then on, to powers of two, where that does not change the result (see :mod:`mycelia.frontend.padding`);
+            0 compiles every shape.
         fullgraph: kept for compatibility: the whole function is always one graph.
         backend: ``""`` or ``"ms_backend"``.
+        cache_limit: how many graphs the function keeps; the least recently used one is dropped for another.
 
     Returns:
-        A callable of the same arguments. Tensors are inputs; Python values are constants and part of the
-        key under which a compiled graph is kept.
+        A callable of the same arguments. Tensors are inputs. Python values are constants and part of the key
+        under which a compiled graph is kept; ints and floats become inputs at their second value if the
+        program only computes with them. :func:`mycelia.explain_recompiles` tells why it was compiled.
 
     Raises:
-        ArgumentTypeError: ``function`` is not callable.
+        ArgumentTypeError: ``function`` is not callable, or a coroutine or generator function; an unknown option.
         ArgumentValueError: an option has an unknown value.
 
     >>> import mycelia as ms
@@ -266,27 +372,27 @@ def jit(
     >>> print(f(ms.Tensor([1.0, 2.0])), f(ms.Tensor([-1.0, -2.0])))
     [2. 4.] [1. 2.]
     """
-    for name, value, allowed in (
-        ("capture_mode", capture_mode, ("ast", "bytecode", "trace", "auto")),
-        ("jit_level", jit_level, ("", "O0", "O1", "O2")),
-        ("dynamic", dynamic, (0, 1)),
-        ("backend", backend, ("", "ms_backend", "GE")),
-    ):
-        if value not in allowed:
-            raise ArgumentValueError("jit", name, got=repr(value), takes=", ".join(map(repr, allowed)))
+    try:
+        check_options(
+            options, capture_mode=capture_mode, jit_level=jit_level, dynamic=dynamic, backend=backend,
+            cache_limit=cache_limit,
+        )  # fmt: skip
+        if function is not None:
+            check_function(function)
+    except MyceliaError as error:
+        error.__traceback__ = shown_traceback(error)
+        raise
     if function is None:
         return functools.partial(
             jit, capture_mode=capture_mode, jit_level=jit_level, dynamic=dynamic, fullgraph=fullgraph,
-            backend=backend, **options,
+            backend=backend, cache_limit=cache_limit, **options,
         )  # fmt: skip
     if isinstance(function, Jit):
         return function
     if hasattr(function, "construct"):  # a Cell stays a Cell, compiled whenever it is called
         function.__dict__["_jit_requested"] = True
         return function
-    if not callable(function):
-        raise ArgumentTypeError("jit", "function", got=type(function).__name__, takes="a function, method or Cell")
-    return Jit(function)
+    return Jit(function, cache_limit=cache_limit, dynamic=bool(dynamic))
 
 
 def _call_compiled(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -303,7 +409,7 @@ def _call_compiled(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
 
 def _place(fn: Any) -> tuple[Any, Any]:
     """The object whose ``__dict__`` keeps a callable's executables, and the key there."""
-    described = getattr(fn, "compile_key", None)
+    described = getattr(fn, "compile_key", None) if hasattr(type(fn), "compile_key") else None
     if described is not None:
         owner, key = _place(fn.fn)
         return owner, (key, described)

@@ -17,23 +17,33 @@ from typing import Any
 
 import numpy as np
 
-from mycelia.core import dtypes as dt
+from mycelia.core import dtypes as dt, tree
 from mycelia.core.errors import ArgumentTypeError, ArgumentValueError, GraphError, GraphTypeError
-from mycelia.frontend.branches import line_up, place_label, tensor_label, truth, variable_label
+from mycelia.frontend.branches import (
+    line_up,
+    place_label,
+    range_holds,
+    tensor_label,
+    truth,
+    variable_label,
+)
+from mycelia.frontend.implicit import see
 from mycelia.frontend.jumps import JUMP
 from mycelia.frontend.merge import (
     Frozen,
     Mismatch,
+    Path,
     Snap,
     check_structure,
     describe,
     is_number,
     join_type,
     materialize,
+    rebuilt,
     same,
     zeros_in,
 )
-from mycelia.frontend.regions import Place, Region, depth
+from mycelia.frontend.regions import ContentPlace, Place, Region, advance, depth
 from mycelia.frontend.undefined import Maybe, Undefined
 from mycelia.ir.builder import Builder
 from mycelia.ir.control import while_p
@@ -69,6 +79,14 @@ class SymbolicRange:
     def __len__(self) -> int:
         return len(list(iter(self)))
 
+    def __reversed__(self) -> SymbolicRange:
+        last = self.start + (self.length() - 1) * self.step
+        return SymbolicRange(last, self.start - self.step, -self.step)
+
+    def holds(self, item: Any) -> Any:
+        """Whether a number is one of the range."""
+        return range_holds(item, self.start, self.stop, self.step)
+
     def length(self) -> Tensor:
         """The number of rounds (negative means none): -((start - stop) // step)."""
         rounds: Tensor = -((self.start - self.stop) // self.step)
@@ -83,6 +101,30 @@ class SymbolicRange:
             value = value + self.start
         number: Tensor = value
         return number
+
+
+class Enumerated:
+    """``enumerate`` of a range whose length only the graph knows."""
+
+    def __init__(self, over: SymbolicRange, start: Any = 0) -> None:
+        self.over, self.start = over, start
+
+    __iter__ = SymbolicRange.__iter__
+
+    def length(self) -> Tensor:
+        """The number of rounds."""
+        return self.over.length()
+
+    def item(self, count: Tensor) -> tuple[Tensor, Tensor]:
+        """The pair of round ``count``."""
+        return wrap(count._value) + self.start, self.over.item(count)
+
+
+def make_enumerate(iterable: Any, start: Any = 0) -> Any:
+    """``enumerate(...)``, also of a range of unknown length."""
+    if isinstance(iterable, SymbolicRange):
+        return Enumerated(iterable, start)
+    return enumerate(advance(see(iterable)), start)
 
 
 def make_range(*args: Any) -> Any:
@@ -102,7 +144,8 @@ def _bound(value: Any) -> Any:
     if not isinstance(value, Tensor):
         return value
     if value.size != 1 or not value.dtype.is_integer:
-        raise ArgumentTypeError("range", "bound", got=f"a Tensor {Snap(value).type}", takes="one integer")
+        raise ArgumentTypeError("range", "bound", got=f"a Tensor {Snap(value).type}", takes="one integer",
+            hint="convert it, e.g. x.astype(ms.int64)")  # fmt: skip
     known = current_builder().known(value_in_graph(value))
     if known is not None:
         return int(known.reshape(()))
@@ -147,15 +190,29 @@ class _Leaf:
 class _Slot:
     """One thing that a loop changes: a variable, or a place outside."""
 
-    __slots__ = ("before", "label", "leaves", "name", "place", "reset", "shape", "weak")
+    __slots__ = ("before", "label", "leaves", "name", "opened", "place", "reset", "shape", "treedef", "weak")
 
     def __init__(self, name: str, label: str, before: Any, place: Place | None = None) -> None:
         self.name, self.label, self.place = name, label, place
         self.before = Frozen(before)
         self.shape = self.before
-        self.leaves: list[_Leaf] | None = None if self.before.is_undefined else [_Leaf(x) for x in self.before.leaves]
+        self.opened: set[Path] = {()} if isinstance(place, ContentPlace) else set()
+        self.leaves: list[_Leaf] | None = None
+        self.treedef = tree.LEAF
+        if not self.before.is_undefined:
+            self._open(set())
         self.reset = False
         self.weak = False
+
+    def _open(self, places: set[Path]) -> list[_Leaf]:
+        """Carry the items of containers in these places, too; the others stay the same objects."""
+        self.opened |= places
+        leaves, self.treedef = self.shape.outline(self.opened)
+        self.leaves = [_Leaf(x) for x in leaves]
+        if self.before.is_undefined:
+            for leaf in self.leaves:
+                leaf.before = None if leaf.type is not None else leaf.before
+        return self.leaves
 
     def start(self, builder: Builder) -> Any:
         """The value at the start of a pass."""
@@ -170,7 +227,7 @@ class _Slot:
     def _rebuilt(self, leaves: list[Any]) -> Any:
         if all(leaf.type is None for leaf in self.leaves or ()):
             return self.shape.obj if self.before.marker is None else self._marked(self.shape.obj)
-        value = self.shape.treedef.unflatten(iter([x.tensor if isinstance(x, Snap) else x for x in leaves]))
+        value = rebuilt(self.treedef, [x.tensor if isinstance(x, Snap) else x for x in leaves])
         return value if self.before.marker is None else self._marked(value)
 
     def _marked(self, value: Any) -> Any:
@@ -179,22 +236,25 @@ class _Slot:
         hint = f"give '{self.name}' a value before the loop"
         return Maybe(self.name, value, f"'{self.name}' has no value if the loop ends before binding it", hint)
 
-    def update(self, after: Frozen) -> bool:
-        """Join with the value after a pass; whether anything is new."""
+    def update(self, after: Frozen, fresh: dict[int, Any]) -> bool:
+        """Join with the value after a pass, in which the objects ``fresh`` were made; whether anything is new."""
         if after.is_undefined:
             if self.leaves is None:
                 return False
             raise Mismatch(describe(self.before), "without a value", "do not delete it in the loop")
         if self.leaves is None:  # bound in the loop for the first time
             self.shape = after
-            self.leaves = [_Leaf(x) for x in after.leaves]
-            for leaf in self.leaves:
-                leaf.before = None if leaf.type is not None else leaf.before
-            return any(leaf.type is not None for leaf in self.leaves)
+            return any(leaf.type is not None for leaf in self._open(after.made_paths(fresh)))
         if after.obj is self.shape.obj and all(leaf.type is None for leaf in self.leaves):
             return False
-        check_structure(self.shape, after)
-        return any([leaf.update(x) for leaf, x in zip(self.leaves, after.leaves, strict=True)])
+        moved = self.shape.other_paths(after) - self.opened
+        if moved:
+            self._open(moved)
+            return True
+        leaves, treedef = after.outline(self.opened)
+        if treedef != self.treedef:
+            check_structure(self.shape, after)
+        return any([leaf.update(x) for leaf, x in zip(self.leaves, leaves, strict=True)])
 
     def first(self, outer: Builder) -> list[Value]:
         """The carried leaves before the loop."""
@@ -207,7 +267,7 @@ class _Slot:
     def last(self, builder: Builder, after: Frozen) -> list[Value]:
         """The carried leaves at the end of the pass."""
         found = []
-        for leaf, value in zip(self.leaves or (), after.leaves if self.leaves else (), strict=True):
+        for leaf, value in zip(self.leaves or (), after.outline(self.opened)[0] if self.leaves else (), strict=True):
             if leaf.type is not None:
                 found.append(materialize(builder, value, leaf.type))
         return found
@@ -245,7 +305,7 @@ class Loop:
         self._names, self._weak, self._targets = (*names, *weak), frozenset(weak), frozenset(targets)
         self._kept = kept
         self._depth = depth()
-        self._range: SymbolicRange | None = None
+        self._range: SymbolicRange | Enumerated | None = None
         self._where = "while"
         self._open = False
         self._values: dict[str, Any] = {}
@@ -272,8 +332,8 @@ class Loop:
 
     def over(self, iterable: Any, env: dict[str, Any]) -> Any:
         """What the ``for`` statement goes over: the iterable itself, or the passes of a symbolic range."""
-        if not isinstance(iterable, SymbolicRange):
-            return iterable
+        if not isinstance(iterable, (SymbolicRange, Enumerated)):
+            return advance(see(iterable))
         self._where, self._range = "for", iterable
         self._length = value_in_graph(iterable.length())
         zero, yes = current_builder().constant(np.array(0)), current_builder().constant(np.array(True))
@@ -283,7 +343,7 @@ class Loop:
     def __iter__(self) -> Loop:
         return self
 
-    def __next__(self) -> Tensor:
+    def __next__(self) -> Any:
         if not self._open:
             raise StopIteration
         assert self._range is not None
@@ -341,7 +401,7 @@ class Loop:
         news = []
         for slot in self._slots:
             value = after[slot.name] if slot.place is None else closed.log[self._keys[id(slot)]][2]
-            news.append(self._update(slot, value))
+            news.append(self._update(slot, value, closed.fresh))
         known = set(self._keys.values())
         for key, (place, before, now) in closed.log.items():
             if key not in known and not _unchanged(before, now):
@@ -375,9 +435,9 @@ class Loop:
             return [flag]
         return [value_in_graph(self._control[0] + 1), flag]
 
-    def _update(self, slot: _Slot, after: Frozen) -> bool:
+    def _update(self, slot: _Slot, after: Frozen, fresh: dict[int, Any]) -> bool:
         try:
-            return slot.update(after)
+            return slot.update(after, fresh)
         except Mismatch as mismatch:
             error = mismatch.error(self._where, slot.label, _WHEN)
             if not slot.weak:
@@ -430,14 +490,18 @@ class Loop:
 
 def _unchanged(before: Any, now: Frozen) -> bool:
     old = Frozen(before)
+    if old.is_undefined or now.is_undefined:
+        return old.obj is now.obj
+    return _is_as_before(old, now)
+
+
+def _is_as_before(old: Frozen, now: Frozen) -> bool:
     if old.obj is now.obj:
         return True
-    if old.is_undefined or now.is_undefined or old.treedef != now.treedef:
-        return False
-    return all(
-        a.tensor is b.tensor if isinstance(a, Snap) and isinstance(b, Snap) else same(a, b)
-        for a, b in zip(old.leaves, now.leaves, strict=True)
-    )
+    if old.parts is None or now.parts is None or old.treedef.spec != now.treedef.spec:
+        a, b = (x.leaves[0] if x.parts is None else x.obj for x in (old, now))
+        return a.tensor is b.tensor if isinstance(a, Snap) and isinstance(b, Snap) else same(a, b)
+    return len(old.parts) == len(now.parts) and all(map(_is_as_before, old.parts, now.parts))
 
 
 def loop(

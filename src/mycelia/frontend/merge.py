@@ -10,7 +10,6 @@ Nests (:mod:`mycelia.core.tree`) must agree in structure. A pair of leaves becom
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from enum import Enum
 from typing import Any
 
@@ -19,8 +18,9 @@ import numpy as np
 from mycelia.autodiff.rules import zeros
 from mycelia.core import dtypes as dt, tree
 from mycelia.core.dtypes import DType
-from mycelia.core.errors import GraphTypeError
+from mycelia.core.errors import GraphTypeError, SourceLocation
 from mycelia.core.promotion import promote, promote_scalar
+from mycelia.frontend.regions import born
 from mycelia.frontend.undefined import Maybe, Undefined
 from mycelia.ir.builder import Builder
 from mycelia.ir.graph import Value
@@ -36,9 +36,10 @@ _COMPARED_BY_VALUE = (str, bytes, frozenset, range, slice, type(None), type(...)
 
 
 _LENGTHS = (
-    "what depends on a tensor keeps its keys and length: write into a tensor or list that was made before, "
-    "or go by a Python condition"
+    "what depends on a tensor keeps its keys and length: make it full size before (a tensor, and out[i] = value), "
+    "or let a Python value decide"
 )
+_BOTH_PATHS = "on both paths"
 
 
 class Snap:
@@ -65,10 +66,16 @@ class Snap:
         return type(self.value) is Value and self.value.graph is builder.graph
 
 
-class Frozen:
-    """A Python value as it was at one moment: its leaves, tensors as :class:`Snap`, and its structure."""
+Path = tuple[int, ...]
 
-    __slots__ = ("leaves", "marker", "obj", "treedef")
+
+class Frozen:
+    """A Python value as it was at one moment: its leaves, tensors as :class:`Snap`, and its structure.
+
+    ``parts`` are the items of a container, frozen, or None for a leaf.
+    """
+
+    __slots__ = ("content", "leaves", "marker", "obj", "parts", "treedef")
 
     def __init__(self, obj: Any) -> None:
         self.obj = obj
@@ -76,32 +83,110 @@ class Frozen:
         content = obj
         while type(content) is Maybe:
             content = content.value
-        leaves, self.treedef = tree.flatten(content)
-        self.leaves: list[Any] = [Snap(x) if isinstance(x, Tensor) else x for x in leaves]
+        self.content = content
+        level = tree.level(content)
+        if level is None:
+            self.parts: tuple[Frozen, ...] | None = None
+            self.treedef = tree.LEAF
+            self.leaves: list[Any] = [Snap(content) if isinstance(content, Tensor) else content]
+        else:
+            spec, items = level
+            self.parts = tuple([Frozen(x) for x in items])
+            self.treedef = tree.TreeDef(type(content), spec, tuple([p.treedef for p in self.parts]))
+            self.leaves = [x for p in self.parts for x in p.leaves]
+
+    @property
+    def has_identity(self) -> bool:
+        """Whether it is a container that can be changed: what others see of it, too."""
+        return self.parts is not None and not isinstance(self.content, tuple)
+
+    def again(self, items: list[Any]) -> Any:
+        """A container of the same kind with other items; a marker stays one."""
+        value = rebuilt(tree.TreeDef(self.treedef.kind, self.treedef.spec, (tree.LEAF,) * len(items)), items)
+        return self.marker.over(value) if type(self.marker) is Maybe else value
+
+    def outline(self, opened: set[Path], path: Path = ()) -> tuple[list[Any], tree.TreeDef]:
+        """Leaves and structure, where containers that can be changed are leaves unless ``opened`` has their place."""
+        if self.parts is None:
+            return self.leaves, tree.LEAF
+        if self.has_identity and path not in opened:
+            return [self.content], tree.LEAF
+        inner = [p.outline(opened, (*path, i)) for i, p in enumerate(self.parts)]
+        treedef = tree.TreeDef(self.treedef.kind, self.treedef.spec, tuple([d for _, d in inner]))
+        return [x for leaves, _ in inner for x in leaves], treedef
+
+    def made_paths(self, fresh: dict[int, Any], path: Path = ()) -> set[Path]:
+        """The places of the containers in it that are in ``fresh``."""
+        found = {path} if self.has_identity and id(self.content) in fresh else set()
+        for i, part in enumerate(self.parts or ()):
+            found |= part.made_paths(fresh, (*path, i))
+        return found
+
+    def other_paths(self, now: Frozen, path: Path = ()) -> set[Path]:
+        """The places where there is another container now."""
+        found = {path} if self.has_identity and self.content is not now.content else set()
+        for i, (a, b) in enumerate(zip(self.parts or (), now.parts or (), strict=False)):
+            found |= a.other_paths(b, (*path, i))
+        return found
 
     @property
     def is_undefined(self) -> bool:
         """Whether there is no value at all, not even one for some paths."""
         return type(self.marker) is Undefined
 
-    def rebuilt(self, leaves: Iterator[Any]) -> Any:
-        """The structure with other leaves; a marker stays one."""
-        value = self.treedef.unflatten(leaves)
-        return self.marker.over(value) if type(self.marker) is Maybe else value
+
+def rebuilt(treedef: tree.TreeDef, leaves: list[Any]) -> Any:
+    """A nest of new containers; nobody else knows them."""
+    value = treedef.unflatten(iter(leaves))
+    _born(value, treedef)
+    return value
+
+
+def _born(value: Any, treedef: tree.TreeDef) -> None:
+    if treedef.children or treedef.kind in (list, dict):
+        if not isinstance(value, tuple):
+            born(value)
+        level = tree.level(value)
+        for item, inner in zip(level[1] if level else (), treedef.children, strict=True):
+            _born(item, inner)
 
 
 class Mismatch(Exception):
     """Two values cannot become one."""
 
-    def __init__(self, first: str, second: str, hint: str) -> None:
+    def __init__(
+        self,
+        first: str,
+        second: str,
+        hint: str,
+        made_at: tuple[SourceLocation | None, SourceLocation | None] = (None, None),
+    ) -> None:
         super().__init__(first, second, hint)
         self.first, self.second, self.hint = first, second, hint
+        self.made_at = made_at
 
     def error(self, where: str, label: str, when: tuple[str, str]) -> GraphTypeError:
         """The located error: ``label`` is ``first`` ``when[0]`` and ``second`` ``when[1]``."""
-        return GraphTypeError(
-            where, message=f"{label} is {self.first} {when[0]} and {self.second} {when[1]}", hint=self.hint
+        hint = self.hint.replace(_BOTH_PATHS, "before the loop") if "loop" in when[0] else self.hint
+        if label == "the returned value" and "None" in (self.first, self.second):
+            hint = "return a tensor on every path; where a function ends without 'return', it returns None"
+        made = GraphTypeError(
+            where, message=f"{label} is {self.first} {when[0]} and {self.second} {when[1]}", hint=hint
         )
+        here = made.location
+        lines = [
+            f"the {which} is made at line {at.line}: {at.text}"
+            for which, at in zip(("first", "second"), self.made_at, strict=True)
+            if at is not None and here is not None and at.file == here.file and at.line != here.line
+        ]
+        if lines:
+            made.explain("; ".join(lines))
+        return made
+
+
+def _made_at(leaf: Any) -> SourceLocation | None:
+    node = leaf.value.node if isinstance(leaf, Snap) and type(leaf.value) is Value else None
+    return node.location if node is not None else None
 
 
 def describe(leaf: Any) -> str:
@@ -116,11 +201,17 @@ def describe(leaf: Any) -> str:
         return "None"
     if isinstance(leaf, (*_NUMBERS, str, bytes)):
         text = repr(leaf)
-        return f"the {type(leaf).__name__} {text if len(text) <= 40 else text[:37] + '...'}"
+        return f"the {leaf.__class__.__name__} {text if len(text) <= 40 else text[:37] + '...'}"
+    if isinstance(leaf, dict) and leaf and all(isinstance(k, (str, int)) for k in leaf):
+        return f"a dict with the key{'s' if len(leaf) > 1 else ''} {_some([repr(k) for k in leaf])}"
     if isinstance(leaf, (list, tuple, set, dict, frozenset)):
         return f"a {type(leaf).__name__} of length {len(leaf)}"
     name = getattr(leaf, "__name__", None)
     return f"the {type(leaf).__name__} '{name}'" if isinstance(name, str) else f"a {type(leaf).__name__} object"
+
+
+def _some(words: list[str]) -> str:
+    return ", ".join(words if len(words) <= 6 else [*words[:5], f"and {len(words) - 5} more"])
 
 
 def describe_nest(value: Frozen) -> str:
@@ -168,12 +259,12 @@ def join_type(a: Any, b: Any, *, numbers: tuple[bool, bool] = (False, False)) ->
             other = other.item()
         if type(other) in _NUMBERS:
             return _join_number(a, b, snap, other)
-        raise Mismatch(describe(a), describe(b), _hint(a, b))
+        raise Mismatch(describe(a), describe(b), _hint(a, b), (_made_at(a), _made_at(b)))
     if same(a, b):
         return None
     kinds = [_number_dtype(x) for x in (a, b)]
     if kinds[0] is None or kinds[1] is None:
-        raise Mismatch(describe(a), describe(b), _hint(a, b))
+        raise Mismatch(describe(a), describe(b), _hint(a, b), (_made_at(a), _made_at(b)))
     wider = max(kinds[0], kinds[1], key=lambda d: _RANK[d.kind])
     for x in (a, b):
         _check_fits(x, wider, a, b)
@@ -196,12 +287,12 @@ def _join_tensors(a: Snap, b: Snap, numbers: tuple[bool, bool]) -> TensorType:
         common = tensor if bends else promote(x, y)
         if common is not None:
             return TensorType(common, ())
-    raise Mismatch(describe(a), describe(b), _hint(a, b))
+    raise Mismatch(describe(a), describe(b), _hint(a, b), (_made_at(a), _made_at(b)))
 
 
 def _join_number(a: Any, b: Any, snap: Snap, number: Any) -> TensorType:
     if snap.type.shape != ():
-        raise Mismatch(describe(a), describe(b), _hint(a, b))
+        raise Mismatch(describe(a), describe(b), _hint(a, b), (_made_at(a), _made_at(b)))
     dtype = promote_scalar(snap.type.dtype, type(number))
     _check_fits(number, dtype, a, b)
     return TensorType(dtype, ())
@@ -225,7 +316,7 @@ def _hint(a: Any, b: Any) -> str:
         other = a if tensors[0] is b else b
         if isinstance(other, _NUMBERS):
             return f"make it a tensor of that shape, e.g. ops.full({t.shape}, {other!r}, dtype=ms.{t.dtype.name})"
-        return f"use a tensor on both paths, e.g. ops.zeros({t.shape}, ms.{t.dtype.name})"
+        return f"use a tensor {_BOTH_PATHS}, e.g. ops.zeros({t.shape}, ms.{t.dtype.name})"
     return "only tensors and numbers can depend on a tensor; choose other objects by a Python condition"
 
 
@@ -236,8 +327,9 @@ def check_structure(a: Frozen, b: Frozen) -> None:
         Mismatch: they differ.
     """
     if a.treedef != b.treedef:
-        one_tensor = a.treedef is tree.LEAF or b.treedef is tree.LEAF
-        hint = "use the same kind of value on both paths" if one_tensor else _LENGTHS
+        one_leaf = a.treedef is tree.LEAF or b.treedef is tree.LEAF
+        alike = not one_leaf and type(a.obj) is type(b.obj)
+        hint = _LENGTHS if alike else f"use the same kind of value {_BOTH_PATHS}"
         raise Mismatch(describe_nest(a), describe_nest(b), hint)
 
 

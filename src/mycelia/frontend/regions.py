@@ -18,18 +18,23 @@ from __future__ import annotations
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
-from types import CellType
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from types import CellType, FrameType
 from typing import Any
 
-from mycelia.core.errors import GraphError
+import numpy as np
+
+from mycelia.core.errors import GraphError, is_users
+from mycelia.frontend.implicit import see, sets_by_itself
+from mycelia.frontend.reads import attr, wrote
 from mycelia.frontend.undefined import Undefined
 from mycelia.ir.builder import Builder
 from mycelia.ir.graph import Value
 from mycelia.tensor import Tensor
-from mycelia.tensor.mode import STAGE, state
+from mycelia.tensor.mode import STAGE, is_staging, state
 
-CONTAINERS = (list, dict, set, deque, bytearray)
+CONTAINERS = (list, dict, set, deque, bytearray, np.ndarray)
 
 
 class Place:
@@ -49,26 +54,26 @@ class Place:
 
 
 class AttributePlace(Place):
-    """An attribute of an object."""
+    """An attribute of an object; a ``bare`` one is set as ``object.__setattr__`` does."""
 
-    __slots__ = ("name",)
+    __slots__ = ("bare", "name")
 
-    def __init__(self, owner: Any, name: str) -> None:
+    def __init__(self, owner: Any, name: str, bare: bool = False) -> None:
         super().__init__(owner, f"attribute '{name}' of a {type(owner).__name__}")
-        self.name = name
+        self.name, self.bare = name, bare
 
     def read(self) -> Any:
         try:
-            return getattr(self.owner, self.name)
+            return object.__getattribute__(self.owner, self.name) if self.bare else getattr(self.owner, self.name)
         except AttributeError:
             return Undefined(self.name)
 
     def write(self, value: Any) -> None:
         if isinstance(value, Undefined):
-            if hasattr(self.owner, self.name):
-                delattr(self.owner, self.name)
+            if type(self.read()) is not Undefined:
+                (object.__delattr__ if self.bare else delattr)(self.owner, self.name)
         else:
-            setattr(self.owner, self.name, value)
+            (object.__setattr__ if self.bare else setattr)(self.owner, self.name, value)
 
 
 class CellPlace(Place):
@@ -109,7 +114,7 @@ class GlobalPlace(Place):
 
 
 class ContentPlace(Place):
-    """What a list, dict, set, deque or bytearray contains."""
+    """What a list, dict, set, deque, bytearray or NumPy array contains."""
 
     __slots__ = ()
 
@@ -122,12 +127,17 @@ class ContentPlace(Place):
             return dict(owner)
         if isinstance(owner, set):
             return frozenset(owner)
+        if isinstance(owner, np.ndarray):
+            return owner.copy()
         return bytes(owner) if isinstance(owner, bytearray) else list(owner)
 
     def write(self, value: Any) -> None:
         owner = self.owner
         if isinstance(owner, (list, bytearray)):
             owner[:] = value
+            return
+        if isinstance(owner, np.ndarray):
+            owner[...] = value
             return
         owner.clear()
         if isinstance(owner, deque):
@@ -139,26 +149,46 @@ class ContentPlace(Place):
 class Closed:
     """What a region left behind: new contents of logged places, and values of tensors written in place."""
 
-    __slots__ = ("builder", "log", "written")
+    __slots__ = ("builder", "fresh", "log", "written")
 
     def __init__(
-        self, builder: Builder, log: dict[Any, tuple[Place, Any, Any]], written: dict[int, tuple[Tensor, Value]]
-    ) -> None:
+        self, builder: Builder, log: dict[Any, tuple[Place, Any, Any]], written: dict[int, tuple[Tensor, Value]],
+        fresh: dict[int, Any],
+    ) -> None:  # fmt: skip
         self.builder = builder
         self.log = log
         self.written = written
+        self.fresh = fresh
+
+    @contextmanager
+    def replayed(self) -> Iterator[None]:
+        """Everything outside as the region left it, inside the block."""
+        places = [(place, place.read(), now.obj) for place, _, now in self.log.values()]
+        tensors = [(tensor, tensor._value, value) for tensor, value in self.written.values()]
+        for place, _, now in places:
+            place.write(now)
+        for tensor, _, value in tensors:
+            tensor._value = value
+        try:
+            yield
+        finally:
+            for place, before, _ in reversed(places):
+                place.write(before)
+            for tensor, held, _ in tensors:
+                tensor._value = held
 
 
 class Region:
     """One open region. ``log`` maps keys to places and what they held before."""
 
-    __slots__ = ("_before", "builder", "fresh", "log")
+    __slots__ = ("_before", "builder", "filling", "fresh", "log")
 
     def __init__(self, name: str) -> None:
         assert state.builder is not None
         self.builder = Builder(name, parent=state.builder)
         self.log: dict[Any, tuple[Place, Any]] = {}
         self.fresh: dict[int, Any] = {}
+        self.filling: dict[int, Any] = {}  # dicts that make items when they are read
         self._before = state.phase, state.builder
 
     def open(self) -> Region:
@@ -171,6 +201,16 @@ class Region:
             place = make()
             self.log[key] = (place, place.read())
 
+    def has_filled_in(self, value: Any) -> bool:
+        """Whether a ``defaultdict`` made an object when it was read in this region."""
+        for key, owner in self.filling.items():
+            if any(v is value for v in owner.values()):
+                before = self.log[key][1] if key in self.log else owner
+                if not any(v is value for v in before.values()):
+                    self.fresh[id(value)] = value
+                    return True
+        return False
+
     def close(self, freeze: Callable[[Any], Any]) -> Closed:
         """Take down what changed (``freeze`` keeps tensors as they are now), undo it, and leave the region."""
         regions = stack()
@@ -182,7 +222,7 @@ class Region:
         self.abandon()
         if regions:
             regions[-1].fresh.update(self.fresh)
-        return Closed(builder, log, written)
+        return Closed(builder, log, written, self.fresh)
 
     def abandon(self) -> None:
         """Undo what changed and leave the region, the innermost one."""
@@ -224,7 +264,7 @@ def unwind(to: int) -> None:
 
 def _record(owner: Any, key: Any, make: Callable[[], Place]) -> None:
     for region in reversed(_local.regions):
-        if id(owner) in region.fresh:
+        if id(owner) in region.fresh or region.has_filled_in(owner):
             return
         region.note(key, make)
 
@@ -233,12 +273,20 @@ def touch(owner: Any) -> Any:
     """The object itself; if it is a container, its content is about to change."""
     if _local.regions and isinstance(owner, CONTAINERS):
         _record(owner, id(owner), lambda: ContentPlace(owner))
-    return owner
+    return see(owner)
+
+
+def touch_read(owner: Any) -> Any:
+    """The object itself; an item is about to be read, which adds it to a ``defaultdict``."""
+    if isinstance(owner, dict) and hasattr(owner, "__missing__") and _local.regions:
+        touch(owner)
+        _local.regions[-1].filling[id(owner)] = owner
+    return see(owner)
 
 
 def touch_items(owner: Any) -> Any:
     """The object itself; one of its items is about to be changed in place (``owner[i] += v``)."""
-    if _local.regions and isinstance(owner, CONTAINERS):
+    if isinstance(owner, CONTAINERS) and not isinstance(owner, np.ndarray):
         for item in owner.values() if isinstance(owner, dict) else owner:
             touch(item)
     return touch(owner)
@@ -246,15 +294,26 @@ def touch_items(owner: Any) -> Any:
 
 def touch_attribute(owner: Any, name: str, in_place: bool = False) -> Any:
     """The object itself; its attribute is about to be set (or changed in place, too)."""
-    if _local.regions and not isinstance(owner, Undefined):
-        _record(owner, (id(owner), name), lambda: AttributePlace(owner, name))
+    if is_staging() and not isinstance(owner, Undefined):
+        wrote(owner)
+        see(owner)
+        if not sets_by_itself(owner, name):
+            record_attribute(owner, name)
         if in_place:
-            touch(getattr(owner, name, None))
+            touch(attr(owner, name) if hasattr(owner, name) else None)
     return owner
+
+
+def record_attribute(owner: Any, name: str, bare: bool = False) -> None:
+    """An attribute that is data is about to be set."""
+    if _local.regions:
+        _record(owner, (id(owner), name), lambda: AttributePlace(owner, name, bare))
 
 
 def touch_cell(name: str, closure: Callable[[], Any]) -> None:
     """The variable ``name`` that ``closure`` closes over is about to be set."""
+    if closure.__closure__:
+        wrote(closure.__closure__[0])
     if _local.regions and closure.__closure__:
         cell: CellType = closure.__closure__[0]
         _record(cell, id(cell), lambda: CellPlace(cell, f"'{name}'"))
@@ -269,6 +328,7 @@ def own_cell(closure: Callable[[], Any]) -> None:
 
 def touch_global(module: dict[str, Any], name: str) -> None:
     """The module variable ``name`` is about to be set."""
+    wrote(module)
     if _local.regions:
         _record(module, (id(module), name), lambda: GlobalPlace(module, name))
 
@@ -299,6 +359,29 @@ def born(value: Any) -> None:
     """An object was made in the innermost open region, if any is open."""
     if _local.regions:
         _local.regions[-1].fresh[id(value)] = value
+
+
+def advance(iterator: Any) -> Any:
+    """The object itself; if it is an iterator, it is about to be advanced.
+
+    What an iterator has given cannot be taken back, so it may be advanced on one path of a program only.
+
+    Raises:
+        GraphError: another path under a condition on a tensor has advanced it.
+    """
+    builder = state.builder
+    if builder is None or not isinstance(iterator, Iterator) or isinstance(iterator, Tensor):
+        return iterator
+    regions = _local.regions
+    known = builder.notes.setdefault("advanced", {}).get(id(iterator))
+    if known is not None and known[1] not in regions:
+        raise GraphError(
+            "next", message="an iterator is advanced on several paths that depend on a tensor",
+            hint="take what is needed from it before the condition, or loop over a list",
+        )  # fmt: skip
+    if regions and known is None and not any(id(iterator) in r.fresh for r in regions):
+        builder.notes["advanced"][id(iterator)] = (iterator, regions[-1])
+    return iterator
 
 
 # -- calls of converted functions ------------------------------------------------------------------------
@@ -352,8 +435,18 @@ class Frame:
 
 
 def labelled(env: dict[str, Any], owner: Any) -> str | None:
-    """The local variable that holds an object, for error messages."""
-    return next((name for name, value in env.items() if value is owner and not name.startswith("_ms_")), None)
+    """The variable or attribute that holds an object, for error messages."""
+    for name, value in env.items():
+        if value is owner and not name.startswith("_ms_"):
+            return name
+    for name, value in env.items():
+        for attribute, held in list(getattr(value, "__dict__", {}).items()) if not isinstance(value, type) else ():
+            if held is owner and not attribute.startswith("_"):
+                return f"{name}.{attribute}"
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not is_users(frame.f_code.co_filename):
+        frame = frame.f_back
+    return None if frame is None else next((n for n, value in frame.f_globals.items() if value is owner), None)
 
 
 def tensors_written(closed: Iterable[Closed]) -> dict[int, Tensor]:

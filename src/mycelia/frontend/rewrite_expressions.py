@@ -24,6 +24,8 @@ _COMPARISONS: dict[type[ast.cmpop], str] = {
 }  # fmt: skip
 _UNTOUCHED_CALLS = frozenset({"super", "globals", "eval", "exec", "locals", "vars", "dir", "__import__", "breakpoint"})
 _ANSWER_BOOL = frozenset({"isinstance", "issubclass", "callable", "hasattr"})
+_OF_PYTHON = (ast.Constant, ast.JoinedStr, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.Compare, ast.Lambda)
+_MAKE_CONTAINERS = (ast.Add, ast.Sub, ast.Mult, ast.BitOr, ast.BitAnd, ast.BitXor)
 _LAZY = (ast.Lambda, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -112,7 +114,7 @@ def walrus_names(nodes: Iterable[ast.AST]) -> list[str]:
     return list(dict.fromkeys(n.target.id for top in nodes for n in ast.walk(top) if isinstance(n, ast.NamedExpr)))
 
 
-class _Truth(ast.expr):
+class Truth(ast.expr):
     """An expression of which only the truth is asked, on its way through the rewriter."""
 
     _fields = ("value",)
@@ -130,7 +132,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         self.host = host
         self.changed = False
         self._hidden: list[set[str]] = []
-        self._scoped = 0  # inside a comprehension or lambda, where no variable of the function can be bound
+        self._scoped = 0  # inside a lambda or the source of a comprehension, where no variable can be bound
 
     # -- truth -------------------------------------------------------------------------------------
 
@@ -145,7 +147,13 @@ class ExpressionRewriter(ast.NodeTransformer):
             first, *rest = [self.test(v) for v in node.values]
             kind = "all_of" if isinstance(node.op, ast.And) else "any_of"
             return ast.copy_location(runtime(kind, first, *map(thunk, rest)), node)
+        if isinstance(node, ast.IfExp):
+            node.body, node.orelse = self._asked(node.body), self._asked(node.orelse)
         return self.expression(node)
+
+    @staticmethod
+    def _asked(node: ast.expr) -> ast.expr:
+        return node if surely_python(node) else Truth(node)
 
     def expression(self, node: ast.expr) -> ast.expr:
         """An expression whose value is used."""
@@ -166,7 +174,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         if not self.can_inline:
             return self._generic(node)
         both = isinstance(node.op, ast.And)
-        values = [_Truth(v) for v in node.values] if as_test else node.values
+        values = [Truth(v) for v in node.values] if as_test else node.values
         result: ast.expr = values[-1]
         for value in reversed(values[:-1]):
             kept = self.host.fresh("a")
@@ -176,11 +184,15 @@ class ExpressionRewriter(ast.NodeTransformer):
         ast.fix_missing_locations(result)
         return self.expression(result)
 
-    def visit__Truth(self, node: _Truth) -> ast.expr:
+    def visit_Truth(self, node: Truth) -> ast.expr:
         return ast.copy_location(runtime("truth", self.test(node.value)), node.value)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
-        if not isinstance(node.op, ast.Not) or surely_python(node.operand):
+        if not isinstance(node.op, ast.Not):
+            self._generic(node)
+            node.operand = self.seen(node.operand)
+            return node
+        if surely_python(node.operand):
             return self._generic(node)
         self.changed = True
         return ast.copy_location(runtime("not_", self.test(node.operand)), node)
@@ -197,9 +209,12 @@ class ExpressionRewriter(ast.NodeTransformer):
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         membership = isinstance(node.ops[0], (ast.In, ast.NotIn))
         if surely_python(node) or (len(node.ops) == 1 and not membership) or awkward(node.comparators[1:]):
-            return self._generic(node)
+            self._generic(node)
+            if not isinstance(node.ops[0], (ast.Is, ast.IsNot)):
+                node.left, *node.comparators = [self.seen(x) for x in (node.left, *node.comparators)]
+            return node
         self.changed = True
-        operands = [self.expression(x) for x in (node.left, *node.comparators)]
+        operands = [self.seen(self.expression(x)) for x in (node.left, *node.comparators)]
         names = [_COMPARISONS[type(op)] for op in node.ops]
         if len(node.ops) == 1:
             return ast.copy_location(runtime(names[0], *operands), node)
@@ -207,6 +222,36 @@ class ExpressionRewriter(ast.NodeTransformer):
         for op, operand in zip(names[1:], operands[2:], strict=True):
             parts += [attribute(RUNTIME, op), thunk(operand)]
         return ast.copy_location(runtime("chain", *parts), node)
+
+    # -- what Python calls by itself -----------------------------------------------------------------
+
+    def seen(self, node: ast.expr) -> ast.expr:
+        """An expression for the value of which Python may call functions of its class."""
+        if isinstance(node, _OF_PYTHON):
+            return node
+        self.changed = True
+        return ast.copy_location(runtime("see", node), node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        self._generic(node)
+        node.left, node.right = self.seen(node.left), self.seen(node.right)
+        return self._made(node) if isinstance(node.op, _MAKE_CONTAINERS) else node
+
+    def _made(self, node: ast.expr) -> ast.expr:
+        """An expression the value of which may be a new container."""
+        self.changed = True
+        return ast.copy_location(runtime("new", node), node)
+
+    def visit_Starred(self, node: ast.Starred) -> ast.expr:
+        self._generic(node)
+        if isinstance(node.ctx, ast.Load):
+            node.value = self.seen(node.value)
+        return node
+
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.expr:
+        self._generic(node)
+        node.value = self.seen(node.value)
+        return node
 
     # -- both sides in place -----------------------------------------------------------------------
 
@@ -273,13 +318,12 @@ class ExpressionRewriter(ast.NodeTransformer):
     visit_List = visit_Set = visit_Dict = _display  # noqa: N815
 
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> ast.expr:
-        self._scoped += 1
-        for i, generator in enumerate(node.generators):
-            if i == 0:  # evaluated in the scope around, but not a place for := either
-                generator.iter = self.expression(generator.iter)
+        for generator in node.generators:
+            self._scoped += 1  # not a place for :=
+            advanced = runtime("advance", self.seen(self.expression(generator.iter)))
+            generator.iter = ast.copy_location(advanced, generator.iter)
+            self._scoped -= 1
             targets = {n.id for n in ast.walk(generator.target) if isinstance(n, ast.Name)}
-            if i:
-                generator.iter = self.expression(generator.iter)
             self._hidden.append(targets)
             generator.target = self.expression(generator.target)
             generator.ifs = [self._kept(c) for c in generator.ifs]
@@ -288,9 +332,6 @@ class ExpressionRewriter(ast.NodeTransformer):
         else:
             node.elt = self.expression(node.elt)
         del self._hidden[len(self._hidden) - len(node.generators) :]
-        self._scoped -= 1
-        if isinstance(node, ast.GeneratorExp):
-            return node
         self.changed = True
         return ast.copy_location(runtime("new", node), node)
 
@@ -324,7 +365,8 @@ class ExpressionRewriter(ast.NodeTransformer):
     def visit_YieldFrom(self, node: ast.YieldFrom) -> ast.expr:
         if not self.host.uses_frame:
             return self._generic(node)
-        made = ast.copy_location(ast.YieldFrom(method("_ms_f", "suspend", self.expression(node.value))), node)
+        source = runtime("see", self.expression(node.value))
+        made = ast.copy_location(ast.YieldFrom(method("_ms_f", "suspend", source)), node)
         return ast.copy_location(method("_ms_f", "resume", made), node)
 
     # -- names and places ----------------------------------------------------------------------------
@@ -339,11 +381,21 @@ class ExpressionRewriter(ast.NodeTransformer):
         self._generic(node)
         if not isinstance(node.ctx, ast.Load):
             self.touch(node)
-        return node
+            return node
+        if isinstance(node.value, ast.Name) and node.value.id.startswith("_ms_"):
+            return node
+        self.changed = True
+        attr = ast.Constant(mangle(node.attr, self.host.class_name))
+        return ast.copy_location(runtime("attr", self.seen(node.value), attr), node)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         self._generic(node)
-        if not isinstance(node.ctx, ast.Load):
+        if isinstance(node.ctx, ast.Load):
+            self.changed = True
+            node.value = ast.copy_location(runtime("touch_read", node.value), node.value)
+            if isinstance(node.slice, ast.Slice):
+                return self._made(node)
+        else:
             self.touch(node)
         return node
 

@@ -42,8 +42,10 @@ from mycelia.frontend.jumps import (
     flags_of,
     stageable,
 )
+from mycelia.frontend.patterns import lower_matches
 from mycelia.frontend.rewrite_expressions import (
     ExpressionRewriter,
+    Truth,
     assign,
     attribute,
     awkward,
@@ -59,7 +61,6 @@ from mycelia.frontend.source import mangle
 Statements = Sequence[ast.stmt]
 Code = list[ast.stmt]
 
-_IN_PLACE = (ast.Add, ast.Sub, ast.Mult, ast.BitOr, ast.BitAnd, ast.BitXor)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _MAX_MOVED = 60
 
@@ -74,6 +75,10 @@ def _own_parts(body: Statements) -> list[ast.AST]:
         if not isinstance(node, _SCOPES):
             stack.extend(ast.iter_child_nodes(node))
     return found
+
+
+def _is_rest(node: ast.AST) -> bool:
+    return isinstance(node, ast.Starred) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name)
 
 
 def _has_regions(body: Statements) -> bool:
@@ -115,6 +120,7 @@ class FunctionRewriter:
     ) -> None:
         self.node, self.class_name, self.parent = node, class_name, parent
         self.body: list[ast.stmt] = [] if isinstance(node, ast.Lambda) else node.body
+        lower_matches(self.body)
         self.uses_frame = _has_regions(self.body)
         if "return" in flagged(self.body, False) and not always_jumps(self.body):
             end = ast.Return(ast.Constant(None))
@@ -158,14 +164,16 @@ class FunctionRewriter:
                 if not hasattr(s, "lineno"):
                     s.lineno, s.col_offset = node.lineno, node.col_offset
                     s.end_lineno, s.end_col_offset = node.lineno, node.col_offset
-        node.body = [*doc, *self._own_cells(), *code] or [ast.Pass()]
+        node.body = [*doc, *self._own_objects(), *code] or [ast.Pass()]
         ast.fix_missing_locations(node)
         return node
 
-    def _own_cells(self) -> Code:
-        """The variables of this function that nested ones bind belong to this call."""
+    def _own_objects(self) -> Code:
+        """The variables of this function that nested ones bind belong to this call, and so does ``**kwargs``."""
         shared = sorted(self.flow.shared & self.flow.locals)
         code: Code = [ast.Expr(runtime("own_cell", thunk(ast.copy_location(name(n), self.node)))) for n in shared]
+        if self.node.args.kwarg is not None and self.changed:
+            code.append(ast.Expr(runtime("born", name(self.node.args.kwarg.arg))))
         for s in code:
             s.lineno, s.col_offset = self.node.lineno, self.node.col_offset
             s.end_lineno, s.end_col_offset = self.node.lineno, self.node.col_offset
@@ -201,7 +209,7 @@ class FunctionRewriter:
         for s in _own_parts(self.body):
             if isinstance(s, compound) and id(s) in flow.ranges:
                 span = flow.ranges[id(s)]
-                found.update(n for n in flow.bound_in(span) if not flow.is_sure(n, span[0]))
+                found.update(n for n in flow.bound_in(span) if not flow.is_sure(n, span[0]) or flow.deleted_in(n, span))
         return found
 
     # -- statement lists -----------------------------------------------------------------------------
@@ -249,11 +257,10 @@ class FunctionRewriter:
 
     def _placed(self, code: Code, where: ast.AST) -> Code:
         """Statements made here, at the position of a statement's header."""
-        line, column = where.lineno, where.col_offset  # type: ignore[attr-defined]
         header: Any = getattr(where, "test", None) or getattr(where, "iter", None) or where
         for s in code:
             if not hasattr(s, "lineno"):
-                s.lineno, s.col_offset = line, column
+                s.lineno, s.col_offset = header.lineno, header.col_offset
                 s.end_lineno, s.end_col_offset = header.end_lineno, header.end_col_offset
                 _place_children(s)
         return code
@@ -301,8 +308,9 @@ class FunctionRewriter:
         return self._guard(rest, self._state(self.flow.span(rest), kinds), kinds, where)
 
     def _guard(
-        self, rest: Statements, state: State, kinds: frozenset[str], where: ast.AST, before: Code | None = None
-    ) -> Code:
+        self, rest: Statements, state: State, kinds: frozenset[str], where: ast.AST, before: Code | None = None,
+        jump: str = JUMP,
+    ) -> Code:  # fmt: skip
         g = self.fresh("b")
         here = runtime("locals")
         self._inside += 1
@@ -310,7 +318,7 @@ class FunctionRewriter:
         self._inside -= 1
         kept = None if kinds else self.fresh("k")
         code: Code = [] if kept is None else [ast.Assign([store(kept)], name(JUMP))]
-        made = runtime("guard", name(JUMP), ast.Constant(where.lineno), *self._named(state))  # type: ignore[attr-defined]
+        made = runtime("guard", name(jump), ast.Constant(where.lineno), *self._named(state))  # type: ignore[attr-defined]
         code += [
             ast.Assign([store(g)], made),
             self._when_staged(g, ast.Assign([store(JUMP)], method(g, "begin", here))),
@@ -414,7 +422,6 @@ class FunctionRewriter:
     def _on_While(self, s: ast.While) -> Code:
         start, end = self.flow.ranges[id(s)][0], self.flow.bodies[id(s)]
         kinds = flagged(s.body, True)
-        last = "return" not in kinds | flagged(s.orelse, True)
         state = self._state((start, end), kinds, self.flow.live_in[start])
         w = self.fresh("w")
         body = self._loop_body(w, s.body, kinds)
@@ -424,7 +431,8 @@ class FunctionRewriter:
             self._at(self._when_staged(w, assign(state.all, attribute(w, "state"))), s), *self._loop_else(s, kinds)
         ]  # fmt: skip
         made = runtime("loop", ast.Constant(s.lineno), *self._named(state))
-        return self._placed([ast.Assign([store(w)], made), loop, *self._loop_end(kinds, last)], s)
+        before, after = self._loop_end(s, loop, kinds)
+        return self._placed([*before, ast.Assign([store(w)], made), loop, *after], s)
 
     def _loop_test(self, s: ast.While, kinds: frozenset[str]) -> ast.expr:
         if not kinds - {"continue"}:
@@ -432,7 +440,7 @@ class FunctionRewriter:
         going = runtime("going", name(JUMP))
         if not awkward((s.test,)):
             return runtime("all_of", going, thunk(self.expressions.test(s.test)))
-        both = ast.IfExp(going, s.test, ast.Constant(False))
+        both = ast.IfExp(going, Truth(s.test), ast.Constant(False))
         return self.expressions.inline(ast.fix_missing_locations(ast.copy_location(both, s.test)))
 
     def _loop_body(self, w: str, body: Statements, kinds: frozenset[str]) -> Code:
@@ -453,22 +461,38 @@ class FunctionRewriter:
     def _loop_else(self, s: ast.While | ast.For, kinds: frozenset[str]) -> Code:
         if not s.orelse:
             return []
-        if kinds - {"continue"}:
+        if not kinds - {"continue"}:
+            return self.block(s.orelse)
+        if not flagged(s.orelse, True) & TO_LOOP:
             return self._guarded(s.orelse, s.orelse[0])
-        return self.block(s.orelse)
+        # jumps of the loop around: those of this one end here
+        how = self.fresh("k")
+        before: Code = [ast.Assign([store(how)], name(JUMP)), *self._cleared("return" not in kinds)]
+        inner = flagged(s.orelse, True)
+        state = self._state(self.flow.span(s.orelse), inner)
+        return [*self._placed(before, s.orelse[0]), *self._guard(s.orelse, state, inner, s.orelse[0], jump=how)]
 
     @staticmethod
-    def _loop_end(kinds: frozenset[str], last: bool) -> Code:
-        if not kinds - {"continue"}:
-            return []
+    def _cleared(last: bool) -> Code:
         clear = runtime("clear", name(JUMP), ast.Constant(CODES["break"]), ast.Constant(last))
         return [ast.Assign([store(JUMP)], clear)]
+
+    def _loop_end(self, s: ast.While | ast.For, loop: ast.While | ast.For, kinds: frozenset[str]) -> tuple[Code, Code]:
+        """What stands before and after a loop: the jump code is cleared of a ``break``, once."""
+        if not kinds - {"continue"}:
+            return [], []
+        last = "return" not in kinds | flagged(s.orelse, True)
+        if not flagged(s.orelse, True) & TO_LOOP:
+            return [], self._cleared(last)
+        done = self.fresh("d")
+        loop.orelse.insert(0, self._at(ast.Assign([store(done)], ast.Constant(True)), s.orelse[0]))
+        after = ast.If(ast.UnaryOp(ast.Not(), name(done)), self._cleared("return" not in kinds), [])
+        return [ast.Assign([store(done)], ast.Constant(False))], [after]
 
     def _on_For(self, s: ast.For) -> Code:
         start, end = self.flow.ranges[id(s)][0] + 1, self.flow.bodies[id(s)]
         live = self.flow.live_in[start]
         kinds = flagged(s.body, True)
-        last = "return" not in kinds | flagged(s.orelse, True)
         state = self._state((start, end), kinds, live)
         bound = {n.id for n in ast.walk(s.target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         source = self.expressions.expression(s.iter)
@@ -493,13 +517,14 @@ class FunctionRewriter:
         ]  # fmt: skip
         targets = self._tuple([n for n in state.all if n in bound])
         made = runtime("loop", ast.Constant(s.lineno), *self._named(state), targets)
-        return self._placed([ast.Assign([store(w)], made), loop, *self._loop_end(kinds, last)], s)
+        before, after = self._loop_end(s, loop, kinds)
+        return self._placed([*before, ast.Assign([store(w)], made), loop, *after], s)
 
     # -- other compound statements ---------------------------------------------------------------------
 
     def _on_With(self, s: ast.With) -> Code:
         for item in s.items:
-            item.context_expr = self.expressions.expression(item.context_expr)
+            item.context_expr = self.expressions.seen(self.expressions.expression(item.context_expr))
             if item.optional_vars is not None:
                 item.optional_vars = self.expressions.expression(item.optional_vars)
         staged = _has_regions(s.body)
@@ -547,7 +572,7 @@ class FunctionRewriter:
         handler.body = self.block(handler.body) or [ast.Pass()]
 
     def _on_Match(self, s: ast.Match) -> Code:
-        s.subject = self.expressions.expression(s.subject)
+        s.subject = self.expressions.seen(self.expressions.expression(s.subject))
         for case in s.cases:
             if case.guard is not None:
                 case.guard = self.expressions.expression(case.guard)
@@ -597,6 +622,10 @@ class FunctionRewriter:
             return [*touched, s]
         made = self.expressions.generic_visit(s)
         assert isinstance(made, ast.stmt)
+        if isinstance(made, ast.Assign) and any(isinstance(t, (ast.Tuple, ast.List)) for t in made.targets):
+            made.value = self.expressions.seen(made.value)
+            rest = [n.value.id for t in made.targets for n in ast.walk(t) if _is_rest(n)]  # type: ignore[attr-defined]
+            return [*touched, made, *self._placed([ast.Expr(runtime("born", name(n))) for n in rest], made)]
         return [*touched, made]
 
     def _on_AnnAssign(self, s: ast.AnnAssign) -> Code:
@@ -616,11 +645,10 @@ class FunctionRewriter:
             value = self.expressions.visit_Name(read)
             if value is not read:
                 before += self._placed([ast.Assign([store(s.target.id)], value)], s)
-            if isinstance(s.op, _IN_PLACE):
-                before += self._placed([ast.Expr(runtime("touch", name(s.target.id)))], s)
+            before += self._placed([ast.Expr(runtime("touch", name(s.target.id)))], s)
         else:
             self.expressions.augmented(s.target)
-        s.value = self.expressions.expression(s.value)
+        s.value = self.expressions.seen(self.expressions.expression(s.value))
         return [*before, s]
 
     def _on_Assert(self, s: ast.Assert) -> Code:

@@ -29,9 +29,13 @@ from mycelia.frontend.branches import (
 )
 from mycelia.frontend.calls import call, holds
 from mycelia.frontend.effects import raise_unless
+from mycelia.frontend.implicit import see
 from mycelia.frontend.loops import clear, loop
+from mycelia.frontend.reads import attr
 from mycelia.frontend.regions import (
     Frame,
+    advance,
+    born,
     depth,
     new,
     own_cell,
@@ -40,15 +44,17 @@ from mycelia.frontend.regions import (
     touch_cell,
     touch_global,
     touch_items,
+    touch_read,
 )
 from mycelia.frontend.undefined import Undefined, sure, use
 from mycelia.tensor.dispatch import constant
 
 __all__ = [
-    "Frame", "Undefined", "all_of", "and_", "any_of", "branch", "call", "chain", "clear", "contains",
+    "Frame", "Undefined", "advance", "all_of", "and_", "any_of", "attr", "born", "branch", "call", "chain", "clear", "contains",
     "contains_not", "depth", "eq", "ge", "globals", "going", "gt", "guard", "holds", "if_expr", "is_", "is_not",
-    "jumped", "keep", "le", "locals", "loop", "lt", "ne", "new", "not_", "or_", "own_cell", "stage_raise",
-    "sure", "touch", "touch_attribute", "touch_cell", "touch_global", "touch_items", "truth", "use", "visible",
+    "jumped", "keep", "le", "locals", "loop", "lt", "ne", "new", "not_", "or_", "own_cell", "see", "stage_raise",
+    "sure", "touch", "touch_attribute", "touch_cell", "touch_global", "touch_items", "touch_read", "truth", "use",
+    "visible",
 ]  # fmt: skip
 
 

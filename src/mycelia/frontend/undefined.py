@@ -10,11 +10,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from mycelia.core.errors import GraphError
-
-
-class UnboundInGraphError(GraphError, UnboundLocalError):
-    """A variable is read that only one path of a staged program binds."""
+from mycelia.core.errors import UnboundInGraphError
 
 
 class Undefined:

@@ -104,9 +104,11 @@ class Builder:
         if found is not None:
             return found
         if self.parent is None:
+            made = value.node.location if value.node is not None else None
             raise GraphError(
-                "graph", message="a tensor that belongs to another compiled function was used in this one",
-                hint="return it from that function instead of keeping it in an attribute, global or list",
+                "graph", message="a tensor that belongs to another compiled function, or to another call of this one, "
+                f"was used{'' if made is None else f'; it was made at {made}: {made.text}'}",
+                hint="return it, or keep state in a Parameter, instead of in an attribute, global or list",
             )  # fmt: skip
         outer = self.parent.lift(value)
         if outer.node is not None and outer.node.op is constant_p:

@@ -14,10 +14,12 @@ operator                inputs                              graphs
 ``custom_vjp_call``     arguments                           ``graph`` as call; ``backward`` takes
                                                             arguments, outputs and output cotangents and
                                                             gives argument cotangents
+``vmap``                arguments                           takes one row of each mapped argument and the
+                                                            others whole, gives one row of the outputs
 ======================  ==================================  ==========================================
 
 All have several outputs. Their differentiation rules transform the graphs they hold and stand in
-``autodiff.control``.
+``autodiff.control`` (reverse), ``autodiff.forward`` and ``autodiff.batching``.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from __future__ import annotations
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax import lax
 
 from mycelia.core import dtypes as dt
@@ -168,3 +171,26 @@ def _infer_barrier(*types: TensorType) -> tuple[TensorType, ...]:
 barrier_p = Primitive(
     "barrier", infer=_infer_barrier, lower=lambda *arrays: tuple(jax.lax.optimization_barrier(list(arrays))), multi=True
 )
+
+
+def _infer_vmap(*types: TensorType, graph: Graph, mapped: tuple[bool, ...], size: int) -> tuple[TensorType, ...]:
+    if len(mapped) != len(types):
+        raise GraphTypeError("vmap", "mapped", got=f"{len(mapped)} flags", takes=f"one for each of {len(types)} inputs")
+    rows = []
+    for t, is_mapped in zip(types, mapped, strict=True):
+        if is_mapped and (not t.shape or t.shape[0] != size):
+            raise GraphTypeError("vmap", "mapped argument", got=str(t), takes=f"a first axis of length {size}")
+        rows.append(TensorType(t.dtype, t.shape[1:]) if is_mapped else t)
+    _check_inputs("vmap", graph, tuple(rows), "mapped graph")
+    return tuple(TensorType(t.dtype, (size, *t.shape)) for t in graph.output_types)
+
+
+def _lower_vmap(*arrays: Any, graph: Graph, mapped: tuple[bool, ...], size: int) -> tuple[Any, ...]:
+    if not any(mapped):  # then all rows are one
+        return tuple([jnp.broadcast_to(row, (size, *row.shape)) for row in evaluate(graph, arrays)])
+    axes = tuple(0 if is_mapped else None for is_mapped in mapped)
+    return tuple(jax.vmap(lambda *rows: evaluate(graph, rows), axes, 0, axis_size=size)(*arrays))
+
+
+#: ``graph`` on every row of the ``mapped`` inputs at once; the rows of all outputs stand along axis 0.
+vmap_p = Primitive("vmap", infer=_infer_vmap, lower=_lower_vmap, multi=True)

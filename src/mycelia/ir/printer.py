@@ -49,12 +49,13 @@ UNKNOWN = "%unknown"
 _WORD = re.compile(r"[^\W\d]\w*")
 
 
-def graph_text(graph: Graph, *, locations: bool = True, elide: int | None = None) -> str:
+def graph_text(graph: Graph, *, locations: bool = True, sources: bool = False, elide: int | None = None) -> str:
     """The text of a graph, without a newline at the end.
 
     Args:
         graph: a finished graph. A malformed one is written, too, as far as it goes.
-        locations: whether to write the user's lines.
+        locations: whether to write which line of the user's each node comes from.
+        sources: whether to write those lines themselves, above the first node of each.
         elide: leave out the elements of constants of more bytes than this. Such text is for reading only.
 
     Returns:
@@ -69,12 +70,13 @@ def graph_text(graph: Graph, *, locations: bool = True, elide: int | None = None
       return %0
     }
     """
-    return _Printer(graph, locations, elide).graph(graph, "")
+    return _Printer(graph, locations, sources, elide).graph(graph, "")
 
 
 class _Printer:
-    def __init__(self, graph: Graph, locations: bool, elide: int | None) -> None:
+    def __init__(self, graph: Graph, locations: bool, sources: bool, elide: int | None) -> None:
         self.locations = locations
+        self.sources = sources
         self.elide = elide
         self.labels: dict[Graph, int | None] = _shared(graph)
         self.labelled = 0
@@ -91,7 +93,13 @@ class _Printer:
         params = ", ".join([f"{names[p]}: {p.type}" for p in graph.params])
         lines = [f"graph {word(graph.name)}{label}({params}) {{"]
         inner = indent + "  "
-        lines += [inner + self.node(node, names, inner) for node in graph.nodes]
+        shown = None
+        for node in graph.nodes:
+            if self.sources and node.location is not None and node.location != shown:
+                shown = node.location
+                if shown.text.isprintable() and shown.text:
+                    lines.append(f"{inner}# | {shown.text}")
+            lines.append(inner + self.node(node, names, inner))
         outputs = ", ".join([names.get(v, UNKNOWN) for v in graph.outputs])
         lines.append(f"{inner}return {outputs}" if outputs else f"{inner}return")
         return "\n".join(lines) + f"\n{indent}}}"

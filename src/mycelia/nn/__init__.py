@@ -7,6 +7,7 @@ from mycelia.nn import layer, loss, optim, wrap
 from mycelia.nn.cell import Cell, ParameterTuple
 from mycelia.nn.dynamic_lr import *  # noqa: F403
 from mycelia.nn.dynamic_lr import __all__ as _rates
+from mycelia.nn.graph_cell import GraphCell
 from mycelia.nn.initializer import no_init_parameters
 from mycelia.nn.layers import *  # noqa: F403
 from mycelia.nn.layers import __all__ as _layers
@@ -27,8 +28,9 @@ from mycelia.nn.wrap import *  # noqa: F403
 from mycelia.nn.wrap import __all__ as _wrappers
 
 __all__ = [
-    "Cell", "CosineDecayLR", "ExponentialDecayLR", "InverseDecayLR", "LearningRateSchedule", "NaturalExpDecayLR",
-    "ParameterTuple", "PolynomialDecayLR", "WarmUpLR", "layer", "loss", "no_init_parameters", "optim", "wrap",
+    "Cell", "CosineDecayLR", "ExponentialDecayLR", "GraphCell", "InverseDecayLR", "LearningRateSchedule",
+    "NaturalExpDecayLR", "ParameterTuple", "PolynomialDecayLR", "WarmUpLR", "layer", "loss", "no_init_parameters",
+    "optim", "wrap",
 ]  # fmt: skip
 __all__ += [*_layers, *_losses, *_optimizers, *_rates, *_wrappers]  # noqa: PLE0604
 

@@ -19,20 +19,17 @@ from mycelia.core.errors import (
     AttributeMissingError,
     MissingKeyError,
     StateError,
+    shown_traceback,
 )
 from mycelia.frontend.convert import convert
-from mycelia.frontend.guards import Same, frozen
+from mycelia.frontend.explain import leave
+from mycelia.frontend.shapes import check_inputs
 from mycelia.nn import call_wrappers
 from mycelia.tensor import Parameter, Tensor, dispatch
 from mycelia.tensor.mode import PLAIN, STAGE, current_builder, state
 from mycelia.tensor.tensor import HookHandle, bump_epoch, check_bool
 
 C = TypeVar("C", bound="Cell")
-
-#: Attributes that are bookkeeping, not part of what a graph is staged from.
-_INTERNAL = frozenset({
-    "_params", "_cells", "_compiled_calls", "_auto_prefix", "_param_prefix", "_special", "_phase", "_load_hooks",
-})  # fmt: skip
 
 
 class ParameterTuple(tuple[Parameter, ...]):
@@ -116,22 +113,32 @@ class Cell:
 
     def construct(self, *args: Any, **kwargs: Any) -> Any:
         """The computation; every subclass defines it."""
-        raise StateError(type(self).__name__, message="the Cell defines no 'construct'")
+        raise StateError(
+            type(self).__name__, message="the Cell defines no 'construct'",
+            hint="rename 'forward' to 'construct'" if hasattr(type(self), "forward") else "def construct(self, x): ...",
+        )  # fmt: skip
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        phase = state.phase
-        if phase == PLAIN and (dispatch.should_compile() or self.__dict__.get("_jit_requested")):
-            return dispatch.call_compiled(self, args, kwargs)
-        special = self.__dict__.get("_special", _MISSING)
-        if special is _MISSING:
-            raise StateError(type(self).__name__, message="super().__init__() was not called in __init__")
-        if phase == STAGE:
-            guards = current_builder().notes.get("guards")
-            if guards is not None:
-                guards.watch_object(self, _observed)
-        if special is None and self.bprop is None:
-            return self._run(args, kwargs)
-        return call_wrappers.call(self, special, args, kwargs)
+        try:
+            phase = state.phase
+            if phase == PLAIN and (dispatch.should_compile() or self.__dict__.get("_jit_requested")):
+                return dispatch.call_compiled(self, args, kwargs)
+            special = self.__dict__.get("_special", _MISSING)
+            if special is _MISSING:
+                raise StateError(type(self).__name__, message="super().__init__() was not called in __init__")
+            if phase == STAGE:
+                guards = current_builder().notes.get("guards")
+                if guards is not None:
+                    guards.enter_cell(self)
+            if special is None and self.bprop is None:
+                return self._run(args, kwargs)
+            return call_wrappers.call(self, special, args, kwargs)
+        except Exception as error:
+            if state.phase == STAGE:
+                leave(error)
+            else:
+                error.__traceback__ = shown_traceback(error)
+            raise
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if state.phase == STAGE:
@@ -463,8 +470,20 @@ class Cell:
         self.__dict__["_jit_config"] = jit_config
 
     def set_inputs(self, *inputs: Any, **kwargs: Any) -> None:
-        """Kept for compatibility: shapes are found at the call."""
+        """Say which inputs a compiled call will have, and which lengths vary.
+
+        Args:
+            inputs: all inputs, Tensors without data for tensors: ``Tensor(shape=[None, 3], dtype=ms.float32)``, a
+                length that varies as None or a ``Symbol``. Varying axes are padded, to powers of two or what the
+                Symbol allows, where that cannot change the result, so that few graphs serve all lengths.
+            kwargs: or some inputs by the names of ``construct``'s parameters.
+
+        Raises:
+            ArgumentValueError: both are given, or an input that ``construct`` does not have.
+        """
+        check_inputs(type(self).__name__, self.construct, inputs, kwargs)
         self.__dict__["_input_spec"] = (inputs, kwargs)
+        bump_epoch()
 
     def set_comm_fusion(self: C, fusion_type: int, recurse: bool = True) -> C:
         """Kept for the parallel layer; returns the Cell."""
@@ -566,17 +585,3 @@ class Cell:
 
 
 _MISSING = object()
-
-
-def _observed(cell: Cell) -> Any:
-    """What a graph staged through ``cell`` may depend on besides its tensors' data."""
-    parts: list[Any] = []
-    for name, value in cell.__dict__.items():
-        if name in _INTERNAL or name.startswith("_jit_"):
-            continue
-        held = frozen(value)
-        parts.append((name, held if held is not None else Same(value)))
-    special = cell.__dict__.get("_special")
-    if special is not None:
-        parts.append(special.observed())
-    return tuple(parts)

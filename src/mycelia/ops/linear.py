@@ -96,6 +96,9 @@ def _vjp_matmul(ct: Tensor, a: Tensor, b: Tensor, out: Tensor, *, transpose_a: b
 
     def grad_b() -> Tensor:
         left, right = conj(a), ct
+        if len(shape_b) == 1 and not ta:  # a row times a matrix needs no transposed copy of it
+            made = matrix_product(reshape(ct, (*ct.shape[:-2], 1, ct.shape[-2])), left)
+            return reshape(sum_to(made, (1, *shape_b)), shape_b)
         if b.ndim == 2 and a.ndim > 2 and not ta and a.size:
             left, right = reshape(left, (-1, a.shape[-1])), reshape(ct, (-1, ct.shape[-1]))
         made = matrix_product(right, left, True, ta) if tb else matrix_product(left, right, not ta, False)

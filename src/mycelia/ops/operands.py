@@ -10,10 +10,11 @@ import numpy as np
 
 from mycelia.core import dtypes as dt
 from mycelia.core.dtypes import DType
-from mycelia.core.errors import ArgumentTypeError, ArgumentValueError, OutOfRangeError, ShapeError
+from mycelia.core.errors import ArgumentTypeError, ArgumentValueError, GraphError, OutOfRangeError, ShapeError
 from mycelia.core.promotion import promote_scalar, result_type
 from mycelia.tensor import Tensor
 from mycelia.tensor.dispatch import apply, constant, scalar
+from mycelia.tensor.scalar import kind_of
 from mycelia.tensor.tensor import to_numpy
 
 #: Python scalars that combine with tensors.
@@ -28,8 +29,8 @@ def as_tensor(value: Any, where: str, argument: str = "input", dtype: DType | No
     """
     if isinstance(value, Tensor):
         return value
-    if isinstance(value, NUMBER) and type(value) in dt._PYTHON:
-        return scalar(value, dtype or dt._PYTHON[type(value)])
+    if isinstance(value, NUMBER) and kind_of(value) in dt._PYTHON:
+        return scalar(value, dtype or dt._PYTHON[kind_of(value)])
     if isinstance(value, (np.ndarray, np.generic, list, tuple, *NUMBER)):
         if isinstance(value, (list, tuple)) and any(isinstance(x, Tensor) for x in value):
             from mycelia.ops.joining import stack
@@ -57,7 +58,7 @@ def same_dtype(where: str, *values: Any, names: Sequence[str] = ("input", "other
     """
     tensors = [v if isinstance(v, Tensor) else None for v in values]
     arrays = [
-        as_tensor(v, where, n) if t is None and not (isinstance(v, NUMBER) and type(v) in dt._PYTHON) else t
+        as_tensor(v, where, n) if t is None and not (isinstance(v, NUMBER) and kind_of(v) in dt._PYTHON) else t
         for v, t, n in zip(values, tensors, names, strict=False)
     ]
     present = [a.dtype for a in arrays if a is not None]
@@ -67,7 +68,7 @@ def same_dtype(where: str, *values: Any, names: Sequence[str] = ("input", "other
     common = result_type(present, where)
     for v, a in zip(values, arrays, strict=True):
         if a is None:
-            common = promote_scalar(common, type(v))
+            common = promote_scalar(common, kind_of(v))
     return tuple(
         [scalar(v, common) if a is None else cast(a, common) for v, a in zip(values, arrays, strict=True)]
     )  # fmt: skip
@@ -77,6 +78,8 @@ def as_int(value: Any, where: str, argument: str) -> int:
     """A Python int of an int-like argument (bools refused)."""
     if isinstance(value, bool):
         raise ArgumentTypeError(where, argument, got="a bool", takes="an int")
+    if isinstance(value, Tensor) and value.is_symbolic:
+        value = _known(value, where, argument, "it is part of the graph: pass a Python int, or take it from x.shape")
     try:
         return operator.index(value)
     except TypeError:
@@ -96,10 +99,21 @@ def as_axis(axis: Any, rank: int, where: str, argument: str = "axis") -> int:
     return value + rank if value < 0 and rank else max(value, 0) if not rank else value
 
 
+def _known(value: Tensor, where: str, argument: str, hint: str) -> Any:
+    """The ints of a tensor, which must have a value."""
+    try:
+        return value.tolist()
+    except GraphError:
+        raise GraphError(
+            where, argument, got=f"a Tensor {value._value.type} that is only known when the graph runs",
+            takes="Python ints", hint=hint,
+        ) from None  # fmt: skip
+
+
 def as_axes(axes: Any, rank: int, where: str, argument: str = "axis") -> tuple[int, ...]:
     """Sorted unique non-negative axes; None or an empty tuple means all of them."""
     if isinstance(axes, Tensor):
-        axes = axes.tolist()
+        axes = _known(axes, where, argument, "an axis is part of the graph: pass Python ints")
     if axes is None or (isinstance(axes, (tuple, list)) and not axes):
         return tuple(range(rank))
     if not isinstance(axes, (tuple, list)):
@@ -113,7 +127,7 @@ def as_axes(axes: Any, rank: int, where: str, argument: str = "axis") -> tuple[i
 def as_shape(shape: Any, where: str, argument: str = "shape", *, minimum: int = 0) -> tuple[int, ...]:
     """A tuple of ints of an int, list, tuple or integer tensor."""
     if isinstance(shape, Tensor):
-        shape = shape.tolist()
+        shape = _known(shape, where, argument, "lengths are part of the graph: take them from x.shape, or pass ints")
     if not isinstance(shape, (tuple, list, range, np.ndarray)):
         shape = (shape,)
     dims = tuple([as_int(d, where, argument) for d in shape])

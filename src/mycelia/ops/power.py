@@ -26,6 +26,7 @@ from mycelia.ops.operands import as_tensor, cast, same_dtype
 from mycelia.ops.registry import attach, operator
 from mycelia.tensor import Tensor
 from mycelia.tensor.dispatch import apply
+from mycelia.tensor.scalar import plain
 
 #: Whole exponents up to this size are multiplied out: few enough that roundings do not add up.
 _LARGEST_MULTIPLIED = 8
@@ -132,6 +133,7 @@ def pow(input: Any, exponent: Any) -> Tensor:
     >>> print(ms.ops.pow(ms.Tensor([1.0, 2.0, -3.0]), 2))
     [1. 4. 9.]
     """
+    input, exponent = plain(input), plain(exponent)  # powers are computed by what the exponent is
     kind = type(exponent)
     if (kind is int or kind is float) and -_LARGEST_MULTIPLIED <= exponent <= _LARGEST_MULTIPLIED:
         x = as_tensor(input, "pow")

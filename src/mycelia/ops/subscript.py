@@ -273,6 +273,12 @@ def _mask_places(x: Tensor, mask: Tensor, axis: int, where: str) -> list[Tensor]
     from mycelia.ops.searching import nonzero
 
     _check_mask(x, mask, axis, where)
+    if mask.is_symbolic and is_staging() and current_builder().known(mask._value) is None:
+        raise GraphError(
+            where, message=f"the shape of the result depends on how many elements a Tensor {mask._value.type} "
+            "selects, known only when the graph runs",
+            hint="keep the shape: ops.where(mask, x, 0), or multiply by the mask; a mean is sum / mask.sum()",
+        )  # fmt: skip
     return list(nonzero(mask, as_tuple=True))
 
 

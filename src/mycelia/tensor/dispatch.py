@@ -17,14 +17,16 @@ import numpy as np
 
 from mycelia.core import context, dtypes
 from mycelia.core.dtypes import DType
-from mycelia.core.errors import GraphError, MyceliaError, StateError
+from mycelia.core.errors import MyceliaError, StateError
 from mycelia.core.promotion import cached
 from mycelia.ir.graph import Value
 from mycelia.ir.primitive import Primitive
 from mycelia.ir.types import TensorType
 from mycelia.tensor.mode import PLAIN, RECORD, STAGE, current_builder, state
+from mycelia.tensor.scalar import Scalar, plain
+from mycelia.tensor.symbol import Unfilled
 from mycelia.tensor.tape import TapeNode
-from mycelia.tensor.tensor import Tensor, wrap
+from mycelia.tensor.tensor import Tensor, left_behind, wrap
 
 _BY_NP = dtypes._BY_NP
 
@@ -112,10 +114,9 @@ def _explained(op: Primitive, inputs: tuple[Tensor, ...], error: Exception) -> E
     for i, x in enumerate(inputs):
         value = x._value
         if type(value) is Value:
-            return GraphError(
-                op.name, message=f"input {i} is a tensor of a graph that is being or has been built",
-                hint="a tensor that was kept from inside a compiled function has no value outside; return it instead",
-            )  # fmt: skip
+            return left_behind(op.name, value)
+        if type(value) is Unfilled:
+            return StateError(op.name, message=f"input {i} has a shape and a dtype but no data")
         if isinstance(value, jax.Array) and value.is_deleted():
             return StateError(op.name, message=f"input {i} was given to a compiled function that reused its memory")
     return error
@@ -123,6 +124,8 @@ def _explained(op: Primitive, inputs: tuple[Tensor, ...], error: Exception) -> E
 
 def stage(op: Primitive, inputs: tuple[Tensor, ...], attrs: dict[str, Any]) -> Any:
     """Add a node to the graph being built."""
+    if attrs:
+        attrs = {k: plain(v) for k, v in attrs.items()}
     node = current_builder().add(op, tuple([value_in_graph(x) for x in inputs]), attrs)
     if op.multi:
         return tuple([wrap(v) for v in node.outputs])
@@ -155,6 +158,8 @@ def _scalar_array(value: Any, kind: type, sign: bool, dtype: DType) -> Any:
 
 def scalar(value: Any, dtype: DType) -> Tensor:
     """A zero-dimensional tensor of a Python number; cached when eager, a constant node when staged."""
+    if type(value) is Scalar:
+        return value._tensor(dtype)
     if state.phase == STAGE:
         return wrap(current_builder().constant(np.asarray(value).astype(dtype.np)))
     sign = str(value)[0] == "-" if value == 0 else False  # -0.0 and 0.0 are equal keys

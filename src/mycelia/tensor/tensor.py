@@ -6,6 +6,7 @@ stands for it. Operators and most methods are attached by ``ops``, generated fro
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Iterator
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -19,13 +20,16 @@ from mycelia.core.dtypes import DType
 from mycelia.core.errors import (
     ArgumentTypeError,
     ArgumentValueError,
+    AttributeMissingError,
     GraphError,
     ShapeError,
     StateError,
+    UnsupportedError,
 )
 from mycelia.ir.graph import Value
 from mycelia.ir.types import TensorType
 from mycelia.tensor.mode import current_builder, is_staging, running
+from mycelia.tensor.symbol import Symbol, Unfilled
 from mycelia.tensor.tape import TapeNode
 
 _BY_NP = dtypes._BY_NP
@@ -38,7 +42,8 @@ class Tensor:
         input_data: a number, a nested list or tuple of numbers, a NumPy array, or a Tensor.
         dtype: element type; by default Python ints become int64, floats float32, bools bool, and NumPy
             arrays keep theirs.
-        shape: shape of a tensor that ``init`` fills, when ``input_data`` is None.
+        shape: shape of a tensor that ``init`` fills, when ``input_data`` is None. Without ``init`` the tensor has a
+            type and no data, for ``Cell.set_inputs``; lengths may be None or a ``Symbol`` then.
         init: an initializer (see ``mycelia.common.initializer``).
 
     Raises:
@@ -100,7 +105,6 @@ class Tensor:
         def __setitem__(self, index: Any, value: Any) -> None: ...
         def __eq__(self, other: object) -> Tensor: ...  # type: ignore[override]
         def __ne__(self, other: object) -> Tensor: ...  # type: ignore[override]
-        def __getattr__(self, name: str) -> Any: ...
 
     def __init__(
         self,
@@ -114,7 +118,10 @@ class Tensor:
         self._node, self._slot = None, 0
         target = None if dtype is None else dtypes.as_dtype(dtype, "Tensor", "dtype")
         if input_data is None:
-            self._value = _initialized(target, shape, init)
+            if init is None and shape is not None and target is not None:
+                self._value = Unfilled(target, (shape,) if isinstance(shape, (int, Symbol)) else tuple(shape))
+            else:
+                self._value = _initialized(target, shape, init)
             return
         if isinstance(input_data, Tensor):
             if target is None or input_data.dtype is target:
@@ -128,6 +135,15 @@ class Tensor:
             self._value = current_builder().constant(array)
         else:
             self._value = jnp.array(array)  # a copy: device_put would share the caller's memory
+
+    def __getattr__(self, name: str) -> Any:
+        """An attribute that is not there: an error that names one written almost so."""
+        if name.startswith("_"):
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'", name=name, obj=self)
+        near = difflib.get_close_matches(name, [n for n in dir(type(self)) if not n.startswith("_")], 1)
+        raise AttributeMissingError(
+            "Tensor", message=f"there is no attribute '{name}'", hint=f"did you mean '{near[0]}'?" if near else None
+        )
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -186,17 +202,22 @@ class Tensor:
     def _concrete(self, what: str) -> Any:
         """The data, or a located error saying why ``what`` cannot be done inside a graph."""
         value = self._value
+        if type(value) is Unfilled:
+            raise StateError(what, message="the tensor has a shape and a dtype but no data")
         if type(value) is not Value:
+            if is_staging() and (guards := current_builder().notes.get("guards")) is not None:
+                guards.watch_value(self)
             return value
         if is_staging():
             known = current_builder().known(value)
             if known is not None:
                 return known
-        raise GraphError(
-            "graph",
-            message=f"{what} needs the value of a tensor ({value.type}) that is only known when the graph runs",
-            hint="keep it a tensor, pass it as a Python argument, or run this function in PYNATIVE_MODE",
-        )  # fmt: skip
+            raise GraphError(
+                "graph",
+                message=f"{what} needs the value of a tensor ({value.type}) that is only known when the graph runs",
+                hint=_instead(what),
+            )
+        raise left_behind(what, value)
 
     def _snapshot(self) -> Tensor:
         """A Tensor of the value as it is now; inside a graph, of the input that stands for it."""
@@ -285,17 +306,38 @@ class Tensor:
 
     def __repr__(self) -> str:
         if self.is_symbolic:
+            if is_staging():
+                return self._mention(full=True)
             return f"Tensor(shape={list(self.shape)}, dtype={self.dtype}, symbolic)"
+        if type(self._value) is Unfilled:
+            return f"Tensor(shape={list(self.shape)}, dtype={self.dtype}, no data)"
         array = np.asarray(self._value)
         text = np.array2string(_printable(array), separator=", ", formatter=_formatter(array), prefix="value= ")
         return f"Tensor(shape={list(self.shape)}, dtype={self.dtype}, value= {text})"
 
     def __str__(self) -> str:
         if self.is_symbolic:
-            return repr(self)
-        return str(_printable(np.asarray(self._value)))
+            return self._mention() if is_staging() else repr(self)
+        return repr(self) if type(self._value) is Unfilled else str(_printable(np.asarray(self._value)))
+
+    def _mention(self, full: bool = False) -> str:
+        """A text that stands for the value in a line to be printed, or in the message of an error, by the graph.
+
+        The builder notes what it stands for, and :mod:`mycelia.frontend.effects` puts the value in its place;
+        ``full`` asks for its ``repr``.
+        """
+        builder = current_builder()
+        known = builder.known(self._value)
+        if known is not None:
+            return repr(wrap(known)) if full else str(_printable(known))
+        mentioned = builder.notes.setdefault("mentioned", {})
+        text = f"<Tensor {self._value.type} #{len(mentioned) + 1}{'r' if full else ''}>"
+        mentioned[text] = self._snapshot()
+        return text
 
     def __format__(self, spec: str) -> str:
+        if spec and self.is_symbolic:
+            self._concrete(f"the format '{spec}'")
         return format(self.item(), spec) if spec and self.size == 1 else format(str(self), spec)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -314,6 +356,11 @@ class Tensor:
 
     def register_hook(self, hook_fn: Callable[[Tensor], Tensor | None]) -> HookHandle:
         """Call ``hook_fn(gradient)`` when the gradient of this tensor is known; what it returns replaces it."""
+        if self.is_symbolic:
+            raise UnsupportedError(
+                "Tensor.register_hook", message=f"a tensor of a graph ({self._value.type}) takes no hook",
+                hint="give a function a bprop (a Cell with 'bprop'), or run it in PYNATIVE_MODE",
+            )  # fmt: skip
         if self._node is None:
             raise StateError(
                 "Tensor.register_hook", message="the tensor takes no part in a gradient being taken",
@@ -321,6 +368,38 @@ class Tensor:
             )  # fmt: skip
         self._node.hooks.append(hook_fn)
         return HookHandle(self._node.hooks, hook_fn)
+
+
+_INSTEAD = {
+    "conversion to a NumPy array": "NumPy and other libraries compute with values: use a function of ops or mint, "
+    "or call the library outside of the compiled function",
+    "asnumpy()": "use a function of ops or mint, or return the tensor and call asnumpy() on the result",
+    "tolist()": "iterate over the tensor itself, or return it and call tolist() on the result",
+    "the truth value of a tensor": "use ops.where, logical_and and the like, or let a Python value decide",
+    "use as an index": "lengths, axes and indices of lists are part of the graph: take them from x.shape, or pass "
+    "a Python int; a tensor can be indexed by a tensor",
+    "making a tensor of a list of tensors": "use ops.stack",
+}
+
+
+def _instead(what: str) -> str:
+    """What to write in place of something that needs a value."""
+    if what.startswith("the format"):
+        return 'leave the format out, as in f"{x}", or print("name:", x)'
+    return _INSTEAD.get(
+        what, "compute with the tensor itself, pass a Python number, or return the tensor and convert the result"
+    )
+
+
+def left_behind(what: str, value: Value) -> GraphError:
+    """The error for a tensor of a graph that is used outside of it."""
+    location = value.node.location if value.node is not None else None
+    made = f"; it was made at {location}" + (f": {location.text}" if location.text else "") if location else ""
+    kept = f"a tensor ({value.type}) that was kept from inside a compiled function"
+    return GraphError(
+        what, message=f"{kept} has no value outside{made}",
+        hint="return it from the function instead of keeping it in an attribute, list or global variable",
+    )  # fmt: skip
 
 
 class HookHandle:
@@ -465,7 +544,12 @@ class Parameter(Tensor):
         with running():
             if isinstance(default_input, Tensor):
                 if default_input.is_symbolic:
-                    raise GraphError("Parameter", message="a Parameter cannot be made from a value inside a graph")
+                    raise GraphError(
+                        "Parameter",
+                        message=f"{f'{name!r}' if name else 'a Parameter'} is created inside a graph, from a tensor "
+                        f"({default_input._value.type}): every call would make a new one",
+                        hint="create it once, in __init__: self.weight = ms.Parameter(...)",
+                    )
                 self._value = default_input._value
                 self._node, self._slot = None, 0
             else:

@@ -140,8 +140,8 @@ def test_dump_writes_text_and_picture_of_every_stage_that_changed(monkeypatch, t
     new = optimize(graph)
     files = sorted(f.name for f in folder.iterdir())
     assert [re.sub(r"^\d{4}", "N", f) for f in files] == [
-        "N-a_b_c_-00-staged.svg", "N-a_b_c_-00-staged.txt", "N-a_b_c_-04-algebraic.svg", "N-a_b_c_-04-algebraic.txt",
-        "N-a_b_c_-07-dead_code.svg", "N-a_b_c_-07-dead_code.txt",
+        "N-a_b_c_-00-staged.svg", "N-a_b_c_-00-staged.txt", "N-a_b_c_-05-algebraic.svg", "N-a_b_c_-05-algebraic.txt",
+        "N-a_b_c_-08-dead_code.svg", "N-a_b_c_-08-dead_code.txt",
     ]  # fmt: skip
     assert (folder / files[1]).read_text() == graph_text(graph) + "\n"
     assert graph_text(parse_graph((folder / files[-1]).read_text())) == graph_text(new)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from mycelia.compiler.phases import Phases
 from mycelia.compiler.report import CompileReport, GraphCost, OpCost, PassReport, graph_cost
 from mycelia.ir.parser import parse_graph
 
@@ -101,8 +102,10 @@ def test_rendering():
         "net",
         [PassReport("inline", 1, 1200, 1100, 3, 0.0042), PassReport("algebraic", 2, 1100, 1000, 0, 1.5)],
         GraphCost({"matmul": OpCost(2, 3_500_000, 2048), "neg": OpCost(1, 10, 80)}, open_loops=1),
+        operators={"matmul": (3, 2), "cast": (7, 0), "neg": (1, 1)},
         peak_bytes=3 * 2**20,
-        compile_seconds=2.5,
+        value_bytes=12 * 2**20,
+        phases=Phases(0.1, 0.2, 0.3, 0.4, 1.5),
     )
     assert (
         report.render()
@@ -115,13 +118,14 @@ def test_rendering():
             "inline      1   1,200  1,100        3  4.2 ms\n"
             "passes in all: 1.50 s\n"
             "\n"
-            "operator  runs   flops     bytes\n"
-            "matmul       2  3.50 M  2.00 KiB\n"
-            "neg          1      10      80 B\n"
+            "operator  before  after  runs   flops     bytes\n"
+            "matmul         3      2     2  3.50 M  2.00 KiB\n"
+            "neg            1      1     1      10      80 B\n"
+            "cast           7      0     0       0       0 B\n"
             "one run: 3.50 M flops, 2.08 KiB read and written\n"
             "1 loop(s) of unknown length are counted as one round\n"
-            "peak memory: 3.00 MiB\n"
-            "compiled in 2.50 s"
+            "peak memory: 3.00 MiB, 25.0% of all values (12.00 MiB)\n"
+            "compiled in 2.50 s: stage 100.0 ms, passes 200.0 ms, trace 300.0 ms, lower 400.0 ms, XLA 1.50 s"
         )
     )
 

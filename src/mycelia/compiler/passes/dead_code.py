@@ -67,7 +67,9 @@ def _call(node: Node) -> list[_Slot]:
 
 
 #: How the operands, results and graphs of an operator hang together.
-SLOTS: dict[str, Callable[[Node], list[_Slot]]] = {"cond": _cond, "while_loop": _while, "scan": _scan, "call": _call}
+SLOTS: dict[str, Callable[[Node], list[_Slot]]] = {
+    "cond": _cond, "while_loop": _while, "scan": _scan, "call": _call, "vmap": _call,
+}  # fmt: skip
 
 
 class _Holder:
@@ -244,8 +246,10 @@ class _Sweep:
             env[node.outputs[k]] = value
 
 
-def _counts(node: Node, operands: list[int]) -> dict[str, int]:
-    """The attributes that count operands, for those that are left."""
+def _counts(node: Node, operands: list[int]) -> dict[str, Any]:
+    """The attributes that count or describe operands, for those that are left."""
+    if "mapped" in node.attrs:
+        return {"mapped": tuple([node.attrs["mapped"][i] for i in operands])}
     if "n_const" not in node.attrs:
         return {}
     n_const = node.attrs["n_const"]

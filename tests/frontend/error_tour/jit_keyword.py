@@ -1,0 +1,14 @@
+"""A misspelled option of `jit`.
+
+The message lists what there is.
+"""
+
+import mycelia as ms
+
+
+@ms.jit(jit_levle="O1")
+def double(x):
+    return x * 2
+
+
+double(ms.Tensor([1.0]))

@@ -1,0 +1,68 @@
+"""The gradient of random programs: a staged graph, differentiated by transformation, against the eager tape.
+
+Programs compute with small whole numbers, so that both ways meet the same steps of ``%`` at the same points,
+and take the same side of them.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+from tests.frontend.programs import forget, function_of, program_of, programs
+from tests.frontend.staging import Staged, copied
+
+from mycelia import Tensor, grad
+from mycelia.core import tree
+
+_INPUTS = (
+    (Tensor([1.0, 2.0]), Tensor(1.0), Tensor(1)),
+    (Tensor([4.0, -3.0]), Tensor(5.0), Tensor(3)),
+    (Tensor([-2.0, 6.0]), Tensor(-4.0), Tensor(2)),
+)
+_SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large)
+
+
+@pytest.fixture(autouse=True)
+def _rare_collections() -> Iterator[None]:
+    """Graphs are cyclic and many: collecting them as they come takes longer than all the rest."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def _agrees(source: str, p: int) -> None:
+    f = function_of(source)
+
+    def total(a: Tensor, s: Tensor, i: Tensor) -> Any:
+        found = (s - s) + (a - a).sum()
+        for x in tree.leaves(f(a, s, i, p)):
+            if isinstance(x, Tensor) and x.dtype.is_inexact:
+                found = found + x.sum()
+        return found
+
+    gradient = grad(total, (0, 1))
+    staged = Staged(gradient, *copied(_INPUTS[0]))
+    for case in _INPUTS:
+        for got, want in zip(staged(*copied(case)), gradient(*copied(case)), strict=True):
+            np.testing.assert_allclose(got.asnumpy(), want.asnumpy(), rtol=1e-5)
+    forget(f)
+
+
+@settings(max_examples=40, suppress_health_check=_SLOW)
+@given(programs(size=14), st.sampled_from([0, 3]))
+def test_gradient_of_staged_is_that_of_eager(source: str, p: int) -> None:
+    _agrees(source, p)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chunk", range(8))
+def test_many_gradients_of_staged_are_those_of_eager(chunk: int) -> None:
+    for seed in range(10_000 + 250 * chunk, 10_000 + 250 * (chunk + 1)):
+        _agrees(program_of(seed, 24), (0, 1, 3)[seed % 3])
+        if seed % 50 == 49:
+            gc.collect()
