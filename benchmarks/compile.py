@@ -209,7 +209,9 @@ def main() -> None:
     for kind in ("forward", "training step"):
         deep, shallow = found.get(f"48 layers, {kind}"), found.get(f"12 layers, {kind}")
         if deep and shallow:
-            ratio = statistics.median(a["first call, s"] / b["first call, s"] for a, b in zip(deep, shallow, strict=True))
+            ratio = statistics.median(
+                a["first call, s"] / b["first call, s"] for a, b in zip(deep, shallow, strict=True)
+            )
             print(f"48 layers to 12, {kind}: {ratio:.2f} times the first call")
     if "12 GPT layers" in found and "12 GPT layers, recompute" in found:
         full, less = found["12 GPT layers"][0], found["12 GPT layers, recompute"][0]

@@ -1,6 +1,6 @@
 """A variational autoencoder (Kingma and Welling, 2013) of handwritten digits.
 
-Run it with ``python examples/vae.py --mode graph --steps 400``.
+Run it with ``python examples/vae.py --mode graph --steps 800``.
 """
 
 import argparse
@@ -70,7 +70,7 @@ def main(argv=None):
     """Train; gives the last loss."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--mode", choices=("pynative", "graph"), default="graph")
-    parser.add_argument("--steps", type=int, default=400)
+    parser.add_argument("--steps", type=int, default=800)
     parser.add_argument("--batch", type=int, default=64)
     args = parser.parse_args(argv)
     ms.set_context(mode=ms.GRAPH_MODE if args.mode == "graph" else ms.PYNATIVE_MODE)

@@ -56,7 +56,16 @@ from mycelia.autodiff import (
     vjp,
     vmap,
 )
-from mycelia.frontend import RecompileWarning, compile_report, explain_recompiles, jit, mutable
+from mycelia.frontend import (
+    JitConfig,
+    RecompileWarning,
+    compile_report,
+    explain_recompiles,
+    jit,
+    jit_class,
+    lazy_inline,
+    mutable,
+)
 from mycelia import nn
 from mycelia.nn import ParameterTuple
 from mycelia import dataset
@@ -112,6 +121,7 @@ __all__ = [
     "EarlyStopping",
     "GradOperation",
     "History",
+    "JitConfig",
     "LambdaCallback",
     "LearningRateScheduler",
     "LossMonitor",
@@ -130,11 +140,11 @@ __all__ = [
     "bfloat16",
     "bool_",
     "build_train_network",
-    "compile_report",
     "byte",
     "cdouble",
     "cfloat",
     "common",
+    "compile_report",
     "complex64",
     "complex128",
     "context",
@@ -162,7 +172,9 @@ __all__ = [
     "jacfwd",
     "jacrev",
     "jit",
+    "jit_class",
     "jvp",
+    "lazy_inline",
     "load",
     "load_checkpoint",
     "load_checkpoint_async",

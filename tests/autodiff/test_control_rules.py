@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
 from tests.autodiff.staging import run_staged, staged
 
+import mycelia as ms
+from mycelia import ops
 from mycelia.autodiff import grad
 from mycelia.autodiff.transform import split
 from mycelia.core import dtypes as dt
-from mycelia.core.errors import UnsupportedError
-from mycelia.ir.control import call_p, cond_p, scan_p, while_p
+from mycelia.core.errors import ArgumentTypeError
+from mycelia.ir.control import barrier_p, call_p, cond_p, custom_vjp_call_p, scan_p
 from mycelia.ir.types import TensorType
 from mycelia.tensor.dispatch import apply
 
@@ -131,17 +134,6 @@ def test_forward_of_a_recomputed_call_keeps_no_residuals():
     assert [kind for kind, _ in part.residuals] == ["param"]
 
 
-def test_gradient_through_a_data_dependent_loop_is_refused_with_its_place():
-    cond_graph = staged(lambda x: (x * 0.0).sum().astype(dt.bool_), V)
-    body_graph = staged(lambda x: x * x, V)
-
-    def ours(x):
-        return grad(lambda x: apply(while_p, x, cond_graph=cond_graph, body_graph=body_graph, n_const=0)[0].sum())(x)
-
-    with pytest.raises(UnsupportedError, match="rounds depends on data"):
-        staged(ours, V)
-
-
 def test_split_is_done_once_per_graph():
     graph = staged(lambda x, w: (x * w).sum(), V, V)
     assert split(graph, (True, False)) is split(graph, (True, False))
@@ -152,3 +144,95 @@ def test_jax_is_not_asked_for_derivatives():
     """The transformation stages our own rules: the derivative graph holds named operators only."""
     graph = staged(grad(lambda x: (x * x).sum()), V)
     assert {n.op.name for n in graph.nodes} <= {"mul", "reduce_sum", "constant", "broadcast_to", "reshape", "add"}
+
+
+def test_third_order_through_a_scan_with_stacked_outputs_and_a_cond():
+    """Residuals of a cond inside a scan are stacked; each derivative scans over the stacks of the one before."""
+    first = staged(lambda h, x: ops.sin(h * x), F, F)
+    second = staged(lambda h, x: h * x * x, F, F)
+
+    def body(c, h, x):
+        new = apply(cond_p, x > 0.0, h + c, x, true_graph=first, false_graph=second)[0]
+        return new, new * h * x
+
+    graph = staged(body, F, F, F)
+    signs = xs = np.array([0.8, -0.9, 1.2])
+
+    def f(c, h, xs):
+        last, ys = apply(scan_p, c, h, xs, body_graph=graph, n_const=1, n_carry=1, length=3, reverse=False)
+        return last * last + (ys * ys).sum()
+
+    def g(c, h, xs):
+        ys = []
+        for k in range(3):
+            new = jnp.sin((h + c) * xs[k]) if signs[k] > 0 else (h + c) * xs[k] * xs[k]
+            ys.append(new * h * xs[k])
+            h = new
+        return h * h + sum(y * y for y in ys)
+
+    def orders(d, f):
+        def third(c, h, xs):
+            return d(lambda c: d(lambda h: (d(f, 2)(c, h, xs) * xs).sum())(h))(c)
+
+        return lambda c, h, xs: (*d(f, (0, 1, 2))(c, h, xs), d(d(f))(c, h, xs), third(c, h, xs))
+
+    got = run_staged(orders(grad, f), np.float64(0.3), np.float64(0.7), xs)
+    want = orders(jax.grad, g)(0.3, 0.7, jnp.asarray(xs))
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10)
+
+
+def test_a_barrier_passes_every_order():
+    def ours(x):
+        def f(x):
+            a, b = apply(barrier_p, x * x, x)
+            return (a * b).sum()
+
+        def second(x):
+            return grad(lambda x: grad(f)(x).sum())(x)
+
+        return grad(f)(x), second(x), grad(lambda x: second(x).sum())(x)
+
+    for got, want in zip(run_staged(ours, X), [3 * X**2, 6 * X, np.full(3, 6.0)], strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-12)
+
+
+def test_second_and_third_order_of_a_custom_gradient_differentiate_its_backward_graph():
+    graph = staged(lambda x, w: x * w, V, V)
+    backward = staged(lambda x, w, out, ct: (ct * x * x * w, ct * out * 2.0), V, V, V, V)
+
+    def f(x, w):
+        return apply(custom_vjp_call_p, x, w, graph=graph, backward=backward)[0].sum()
+
+    def ours(x, w):
+        first = grad(f, (0, 1))(x, w)
+        second = grad(lambda x, w: grad(f)(x, w).sum(), (0, 1))(x, w)
+        of_out = grad(lambda x: grad(f, 1)(x, w).sum())(x)  # through out: the custom rule once more
+        third = grad(lambda x: grad(lambda w: grad(f)(x, w).sum())(w).sum())(x)
+        return (*first, *second, of_out, third)
+
+    want = [X**2 * W, 2 * X * W, 2 * X * W, X**2, 2 * X**2 * W, 2 * X]
+    for got, e in zip(run_staged(ours, X, W), want, strict=True):
+        np.testing.assert_allclose(got, e, rtol=1e-12)
+
+
+@pytest.mark.parametrize("mode", [ms.PYNATIVE_MODE, ms.GRAPH_MODE], ids=["pynative", "graph"])
+def test_recursion_to_a_static_depth(mode):
+    def power(x, n):
+        return x if n == 1 else x * power(x, n - 1) if n % 2 else power(x * x, n // 2)
+
+    ms.set_context(mode=mode)
+    x = ms.Tensor(np.float64(1.3))
+    np.testing.assert_allclose(float(ms.grad(lambda x: power(x, 13))(x)), 13 * 1.3**12, rtol=1e-12)
+    np.testing.assert_allclose(float(ms.grad(ms.grad(lambda x: power(x, 6)))(x)), 30 * 1.3**4, rtol=1e-12)
+
+
+@pytest.mark.parametrize("mode", [ms.PYNATIVE_MODE, ms.GRAPH_MODE], ids=["pynative", "graph"])
+def test_integers_on_the_way_stop_the_gradient(mode):
+    """What goes through an integer is constant; an integer argument is refused."""
+    ms.set_context(mode=mode)
+    x = ms.Tensor(np.array([1.5, -2.5]))
+    found = ms.grad(lambda x: (x * x.astype(ms.int32)).sum())(x)
+    np.testing.assert_array_equal(found.asnumpy(), [1.0, -2.0])
+    with pytest.raises(ArgumentTypeError, match=r"dtype Int32.*floating or complex"):
+        ms.grad(lambda x: (x * x).sum())(x.astype(ms.int32))

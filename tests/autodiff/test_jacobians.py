@@ -12,6 +12,10 @@ from mycelia import nn, ops
 from mycelia.core.errors import ArgumentTypeError, ArgumentValueError, OutOfRangeError, ShapeError
 
 MODES = pytest.mark.parametrize("mode", [ms.PYNATIVE_MODE, ms.GRAPH_MODE], ids=["pynative", "graph"])
+#: Outside a gradient both modes run the same compiled graph; one of them is enough for the fast suite.
+GRAPH_FIRST = pytest.mark.parametrize(
+    "mode", [pytest.param(ms.PYNATIVE_MODE, marks=pytest.mark.slow), ms.GRAPH_MODE], ids=["pynative", "graph"]
+)
 BOTH = pytest.mark.parametrize("jacobian", [ms.jacrev, ms.jacfwd], ids=["jacrev", "jacfwd"])
 
 X = np.array([[0.5, -1.25, 2.0], [1.0, 0.25, -0.5]])
@@ -26,7 +30,7 @@ def several_jax(x, w):
     return jnp.tanh(x) @ w, (x * x).sum() * w
 
 
-@MODES
+@GRAPH_FIRST
 @BOTH
 def test_two_outputs_and_two_inputs(jacobian, mode):
     ms.set_context(mode=mode)
@@ -75,6 +79,15 @@ def test_complex_numbers(jacobian):
     np.testing.assert_allclose(got.asnumpy(), want, rtol=1e-12)
 
 
+@BOTH
+def test_complex_numbers_of_real_ones(jacobian):
+    c = np.array([1 + 2j, -0.5 + 1j, 3j])
+    got = jacobian(lambda x: ops.sin(x) * ms.Tensor(c) * x[0])(ms.Tensor(W))
+    want = np.diag(np.cos(W) * c * W[0]) + np.outer(np.sin(W) * c, [1, 0, 0])
+    assert got.dtype == ms.complex128
+    np.testing.assert_allclose(got.asnumpy(), want, rtol=1e-12)
+
+
 class Net(nn.Cell):
     def __init__(self):
         super().__init__()
@@ -91,7 +104,7 @@ class Net(nn.Cell):
         return self.second(y)
 
 
-@MODES
+@GRAPH_FIRST
 def test_a_cell_with_a_loop_and_a_branch(mode):
     ms.set_context(mode=mode)
     net, x = Net(), ms.Tensor(W)
@@ -112,7 +125,7 @@ def bowl_jax(x):
     return (jnp.sin(x) * x).sum() ** 2
 
 
-@MODES
+@GRAPH_FIRST
 def test_hessian_every_way(mode):
     ms.set_context(mode=mode)
     x = ms.Tensor(W)
@@ -124,6 +137,7 @@ def test_hessian_every_way(mode):
         np.testing.assert_allclose(got.asnumpy(), want, rtol=1e-11)
 
 
+@pytest.mark.slow
 def test_hessian_of_two_inputs():
     got = ms.hessian(lambda x, w: (ops.sin(x) @ w).sum(), (0, 1))(ms.Tensor(X), ms.Tensor(W))
     want = jax.hessian(lambda x, w: (jnp.sin(x) @ w).sum(), (0, 1))(X, W)
@@ -172,7 +186,36 @@ def test_the_primal_runs_once_for_all_columns():
     assert {"sin", "exp"}.isdisjoint(n.op.name for n in mapped.attrs["graph"].nodes)
 
 
-@MODES
+def test_a_jacobian_prints_and_draws_once(capfd):
+    def f(x, w):
+        print("x is", x)
+        return x * w + ops.rand(3, dtype=ms.float64), ops.sin(x)
+
+    x, w = ms.Tensor([1.0, 2.0, 3.0]), ms.Tensor(W)
+    for jacobian in (ms.jacfwd, ms.jacrev):
+        ms.set_seed(3)
+        (of_x, of_w), (sine, nothing) = jacobian(f, (0, 1))(x.astype(ms.float64), w)
+        np.testing.assert_allclose(of_x.asnumpy(), np.diag(W))
+        np.testing.assert_allclose(of_w.asnumpy(), np.diag([1.0, 2.0, 3.0]))
+        np.testing.assert_allclose(sine.asnumpy(), np.diag(np.cos([1.0, 2.0, 3.0])))
+        assert not nothing.asnumpy().any()
+        jax.effects_barrier()
+        assert capfd.readouterr().out == "x is [1. 2. 3.]\n"
+        after = ops.rand(2).asnumpy()
+        ms.set_seed(3)
+        ops.rand(3, dtype=ms.float64)
+        np.testing.assert_array_equal(after, ops.rand(2).asnumpy())
+
+
+@BOTH
+def test_inputs_and_outputs_without_elements(jacobian):
+    x = ms.Tensor(np.zeros((0, 2)))
+    got = jacobian(lambda x, w: ops.exp(x) * w, (0, 1))(x, ms.Tensor(W[:2]))
+    assert [g.shape for g in got] == [(0, 2, 0, 2), (0, 2, 2)]
+    assert jacobian(lambda x: x.sum() + 1)(x).shape == (0, 2)
+
+
+@GRAPH_FIRST
 def test_jet_against_nested_jax(mode):
     ms.set_context(mode=mode)
 

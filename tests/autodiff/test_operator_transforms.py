@@ -18,13 +18,11 @@ from mycelia.tensor.dispatch import apply
 
 #: Those that run in the fast suite: one or more of each kind of rule.
 QUICK = {
-    "add", "argmax", "broadcast_to", "cast", "concat", "conj", "cumsum", "div", "dynamic_update", "exp", "gather",
-    "index_put", "integer_power", "matmul", "maximum", "mul", "reduce_max", "reduce_mean", "reshape", "sigmoid_grad",
+    "add", "argmax", "broadcast_to", "cast", "concat", "conj", "cumsum", "div", "exp", "gather",
+    "integer_power", "matmul", "maximum", "mul", "reduce_mean", "reshape", "sigmoid_grad",
     "slice", "softmax", "split", "sub", "tanh", "transpose", "where",
 }  # fmt: skip
 
-#: How many samples of an operator are used.
-MOST = 3
 ROWS = 3
 
 
@@ -32,9 +30,10 @@ def chosen(keep: Any) -> list[Any]:
     found = []
     for name, op in sorted(OPERATORS.items()):
         samples = [s for s in samples_of(op) if isinstance(s, Sample) and keep(op, s)]
-        for i, sample in enumerate(samples[:MOST]):
+        last = len(samples) - 1
+        for i in sorted({0, last // 3, 2 * last // 3, last}) if samples else []:
             marks = () if name in QUICK and i == 0 else (pytest.mark.slow,)
-            found.append(pytest.param(name, sample, id=f"{name}-{i}", marks=marks))
+            found.append(pytest.param(name, samples[i], id=f"{name}-{i}", marks=marks))
     return found
 
 
@@ -78,7 +77,7 @@ def test_forward_is_the_transpose_of_reverse(name, sample):
     grads = [next(found) if here else None for here in there["grads"]]
     left, right = paired(cts, moved), paired(grads, directions)
     np.testing.assert_allclose(left, right, rtol=1e-8, atol=1e-10)
-    assert any(there["moved"])
+    assert any(there["moved"]) or not any(there["grads"])  # a step function has neither
 
 
 @pytest.mark.parametrize(("name", "sample"), chosen(lambda op, s: len(s.inputs) > 0 and not op.effects))

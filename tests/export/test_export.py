@@ -101,6 +101,13 @@ def test_bad_networks_and_inputs(tmp_path, net, inputs, error, words):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_shapes_that_vary(tmp_path, net):
+    with pytest.raises(UnsupportedError, match=r"'inputs' got a Tensor whose shape varies, \(-1, 3\)"):
+        export(net, tmp_path / "a", Tensor(shape=[None, 3], dtype=ms.float32))
+    export(net, tmp_path / "a", Tensor(shape=[4, 3], dtype=ms.float32))  # a type is enough
+    assert nn.GraphCell(ms.load(str(tmp_path / "a.mindir")))(X).shape == (4, 2)
+
+
 def test_a_data_set_is_no_input(tmp_path, net):
     from mycelia.dataset import NumpySlicesDataset
 

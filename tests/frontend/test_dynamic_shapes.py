@@ -60,7 +60,7 @@ PADDED = {
     "concat": lambda x: ops.concat([x, x * 2], 1),
     "center": lambda x: x - x.mean(0, keep_dims=True),
     "variance by hand": lambda x: ((x - x.mean()) ** 2).mean(),
-    "where": lambda x: ops.where(x > 0, x, ops.zeros_like(x) * 0),
+    "where": lambda x: ops.where(x > 0, x, ops.zeros_like(x)),
     "gradient": lambda x: ms.grad(lambda w: ops.tanh(ops.matmul(x, w)).sum())(W),
 }
 
@@ -126,9 +126,11 @@ def test_twenty_lengths_compile_a_few_times():
     for n in range(1, 21):
         ids = ms.Tensor(RNG.integers(0, 20, (2, n)), ms.int32)
         got = net(ids)
-        ms.set_context(mode=ms.PYNATIVE_MODE)
-        compare(got, net(ids))
-        ms.set_context(mode=ms.GRAPH_MODE)
+        assert got[1].shape == (2, n, 3)
+        if n in (1, 3, 8, 13):  # running at once compiles each operator for each length
+            ms.set_context(mode=ms.PYNATIVE_MODE)
+            compare(got, net(ids))
+            ms.set_context(mode=ms.GRAPH_MODE)
     report = ms.explain_recompiles(net)
     assert len(report) <= 8, report
 
@@ -137,8 +139,20 @@ def test_twenty_batches_compile_at_most_six_times():
     f = ms.jit(lambda x, w: (ops.relu(ops.matmul(x, w)), x.mean()), dynamic=1)
     for n in range(1, 21):
         x = data(n, 4)
-        compare(f(x, W), (ops.relu(ops.matmul(x, W)), x.mean()))
+        product, mean = f(x, W)
+        want = np.maximum(x.asnumpy() @ W.asnumpy(), 0)
+        np.testing.assert_allclose(product.asnumpy(), want, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(float(mean), x.asnumpy().mean(), rtol=1e-5, atol=1e-7)
     assert len(f.compilations) <= 6, ms.explain_recompiles(f)
+
+
+def test_a_cell_compiled_with_options():
+    net = ms.jit(nn.Dense(4, 2), dynamic=1, cache_limit=2)
+    for n in (5, 6, 7, 8):
+        assert net(data(n, 4)).shape == (n, 2)
+    (function,) = ms.explain_recompiles(net).functions
+    assert len(function[1]) == 2
+    assert function[2] == 2
 
 
 def test_a_symbol_says_the_lengths():

@@ -167,7 +167,7 @@ EXPECTED: dict[str, tuple[type[Exception], str, tuple[str, ...]]] = {
         "x.reshape((n, -1))",
         ("argument 'shape'", "Tensor int64[]", "Tensor float32[4]", "x is "),
     ),
-    "return_missing": (GraphTypeError, "x[i]", ("None", "Tensor float32[]")),
+    "return_missing": (GraphTypeError, "range(3)", ("None", "Tensor float32[]")),
     "return_object": (GraphTypeError, "x.mean() > 0", ("the function 'relu'", "the function 'tanh'")),
     "return_shapes": (GraphTypeError, "x.max() > 10", ("Tensor float32[]", "Tensor float32[2]")),
     "set_of_tensors": (GraphError, "y in {1, 2, 3}", ("Tensor int64[]", "y is ")),
@@ -198,6 +198,11 @@ EXPECTED: dict[str, tuple[type[Exception], str, tuple[str, ...]]] = {
         GraphError,
         "x + self.previous",
         ("self.previous is a Tensor float32[1]", "in a Parameter"),
+    ),
+    "set_inputs_mismatch": (
+        ShapeError,
+        "net(ops.ones((2, 4)))",
+        ("argument 'x'", "float32[2, 4]", "float32[None, 3]", "set_inputs"),
     ),
     "wrong_nested_arguments": (TypeError, "self.dense(x, True)", ("3 were given", "Dense.construct(x)")),
 }

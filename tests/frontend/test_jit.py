@@ -262,3 +262,19 @@ def test_a_failing_call_changes_nothing():
     assert float(net.seen) == 0.0
     assert not net.seen.is_symbolic
     assert values(net, ms.Tensor([1.0, 1.0])) == [-2.0, -4.0]
+
+
+def test_names_that_steer_the_compiler():
+    assert ms.JitConfig(jit_level="O0", foo=1).jit_config_dict["foo"] == 1
+    for name in ("jit_level", "exc_mode", "jit_syntax_level", "debug_level", "infer_boost"):
+        with pytest.raises(ArgumentValueError, match=f"'{name}' got 'x'"):
+            ms.JitConfig(**{name: "x"})
+    with pytest.raises(ArgumentTypeError, match="the Cell Scale"):
+        ms.jit_class(Scale)
+    with pytest.raises(ArgumentTypeError, match="a class"):
+        ms.jit_class(3)
+    with pytest.raises(ArgumentValueError, match="'policy' got 'back'"):
+        ms.lazy_inline(policy="back")
+    net = Scale(2)
+    net.set_jit_config(ms.JitConfig())
+    assert values(net, ms.Tensor([1.0, 1.0])) == [-4.0, -8.0]

@@ -577,3 +577,117 @@ def test_errors_are_raised_when_the_graph_runs() -> None:
         else:
             assert compiled(*args).tolist() == expected.tolist()
     assert seen == [AssertionError, IndexError, ValueError, AssertionError]
+
+
+def _small(v: Tensor, limit: int) -> Tensor:
+    if limit < 5:
+        raise ValueError("small", limit)
+    return v
+
+
+def _matrix(v: Tensor) -> Tensor:
+    assert v.ndim == 2, f"{v.ndim} axes"
+    return v
+
+
+def _calling(x: Tensor) -> Any:
+    if x.sum() > 10:
+        y = _small(x, 3)
+    else:
+        y = x * 2
+    z = _matrix(x) if x[0] < -10 else x
+    if x[1] > 5:
+        assert x.ndim == 3
+    if x[1] < -50:
+        return _small(x, 1)
+    while y.sum() < -6:
+        if y[0] < -4:
+            _small(y, 2)
+        y = y / 2
+    return y + z
+
+
+def test_errors_of_functions_called_under_a_condition() -> None:
+    compiled = ms.jit(_calling)
+    cases = ([1.0, 2.0], [20.0, 2.0], [-11.0, 2.0], [-20.0, 7.0], [2.0, -60.0], [-3.0, -1.0], [1.0, 6.0])
+    outcomes = []
+    for values in cases:
+        x = Tensor(values)
+        try:
+            expected = _calling(x).tolist()
+        except (ValueError, AssertionError) as error:
+            with pytest.raises(type(error)) as caught:
+                compiled(x)
+            assert str(error).startswith(str(caught.value)) or not caught.value.args
+            assert "test_language_effects.py" in "".join(caught.value.__notes__)
+            outcomes.append(type(error).__name__)
+        else:
+            assert compiled(x).tolist() == expected
+            outcomes.append("value")
+    assert outcomes == [
+        "value",
+        "ValueError",
+        "AssertionError",
+        "AssertionError",
+        "ValueError",
+        "ValueError",
+        "AssertionError",
+    ]
+
+
+def test_errors_of_functions_that_would_be_caught_are_refused() -> None:
+    def f(x: Tensor) -> Tensor:
+        try:
+            if x.sum() > 0:
+                _small(x, 1)
+        except ValueError:
+            x = -x
+        return x
+
+    with pytest.raises(GraphError, match="cannot be caught inside the graph"):
+        Staged(f, Tensor([1.0]))
+
+
+def _looking_up(x: Tensor) -> Any:
+    table, items = {"a": 1}, [1, 2]
+    y = x
+    if x.sum() > 10:
+        y = x * table["b"]
+    if x[0] < -5:
+        y = y * items[5]
+    elif x[1] < -5:
+        y = y * (1 // 0)
+    return y
+
+
+def test_errors_of_python_on_a_path_are_raised_on_that_path() -> None:
+    compiled = ms.jit(_looking_up)
+    assert compiled(Tensor([1.0, 2.0])).tolist() == [1.0, 2.0]
+    for values, kind in (([20.0, 2.0], KeyError), ([-9.0, 2.0], IndexError), ([0.0, -9.0], ZeroDivisionError)):
+        with pytest.raises(kind) as caught:
+            compiled(Tensor(values))
+        assert "in _looking_up" in "".join(caught.value.__notes__)
+
+
+def test_errors_of_python_on_a_path_that_would_be_caught_are_refused() -> None:
+    def f(x: Tensor) -> Tensor:
+        try:
+            if x.sum() > 0:
+                x = {"a": x}["b"]
+        except KeyError:
+            x = -x
+        return x
+
+    with pytest.raises(GraphError, match="cannot be caught inside the graph"):
+        Staged(f, Tensor([1.0]))
+
+
+def test_an_error_in_a_loop_that_a_tensor_ends_is_shown_while_staging() -> None:
+    def f(n: Tensor) -> Any:
+        total, items = 0, [1, 2]
+        for i in range(n):
+            total = total + items[7] * i
+        return total
+
+    with pytest.raises(IndexError):
+        Staged(lambda n: f(n) if n > 0 else n, Tensor(3))

@@ -161,6 +161,7 @@ class MaskedRNN(nn.Cell):
         return ops.cat(outputs, axis=-1), states, total / t
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("both", [False, True])
 def test_masked_rnn(both: bool) -> None:
     x = _tensor(4, 2, 3, seed=5)
@@ -210,6 +211,7 @@ class YoloDecode(nn.Cell):
         return kept, count
 
 
+@pytest.mark.slow
 def test_yolo_decoding() -> None:
     raw = _tensor(2, 2, 16, seed=2)
     _same_in_both_modes(YoloDecode, (raw, (64, 64)), (raw - 4, (64, 64)), (raw + 2, (64, 64)))
@@ -298,6 +300,7 @@ class ScheduledStep(nn.Cell):
         return loss, self.net.weight.value()
 
 
+@pytest.mark.slow
 def test_learning_rate_branches() -> None:
     x, y = _tensor(4, 3, seed=1), _tensor(4, 1, seed=2)
     _same_in_both_modes(ScheduledStep, *[(x * k, y) for k in (1, 2, 0.1, 1, 1, 1, 1)])
@@ -372,6 +375,7 @@ class MixtureOfExperts(nn.Cell):
         return Routed(out, loads, (loads * probs.mean(axis=0)).sum() if self.training else loads.sum() * 0)
 
 
+@pytest.mark.slow
 def test_mixture_of_experts() -> None:
     _same_in_both_modes(MixtureOfExperts, (_tensor(5, 4, seed=4),), (_tensor(5, 4, seed=6) * 3,))
 

@@ -89,6 +89,7 @@ CASES = {
     "division": lambda x, a, b: x / a + b / (x + 10),
     "compare": lambda x, a, b: ops.where(x > a, x, -x) + (a < x).astype(ms.float32),
     "arithmetic of numbers": lambda x, a, b: x * ((a + b) * 2 - b / 3 + (-a) % 7 + abs(b - a) // 2),
+    "parts of a tensor": lambda x, a, b: _written(x, a),
     "kept in variables": lambda x, a, b: sum([x * v for v in (a, b, a * b)]),
     "whole numbers": lambda x, a, b: x.astype(ms.int32) * 3 + x.astype(ms.int64) + a,
     "functions": lambda x, a, b: ops.add(ops.mul(x, a), b) + ops.maximum(x, a),
@@ -96,6 +97,12 @@ CASES = {
     "in a loop": lambda x, a, b: _looped(x, a, b),
     "half": lambda x, a, b: x.astype(ms.float16) * a + b,
 }
+
+
+def _written(x, a):
+    y = x * 1
+    y[0] = a
+    return ops.lerp(y, ops.masked_fill(x, x > 0, a), a / 10)
 
 
 def _looped(x, a, b):
@@ -122,7 +129,26 @@ def test_a_number_as_input_gives_what_it_gives_as_constant(name, kind):
     assert len(f.compilations) == 2
 
 
+def _assigned(x, n):
+    if x.sum() > 0:
+        k = n
+    else:
+        k = n * 2
+    return x * k
+
+
+def _grown(x, n):
+    k = 1
+    while x.sum() < 100:
+        x, k = x * 2, k * n
+    return x * k
+
+
 ASKED = {
+    "a variable of two branches": _assigned,
+    "a variable of a loop": _grown,
+    "a conditional expression": lambda x, n: x * (n if x.sum() > 0 else 0),
+    "a maximum of number and tensor": lambda x, n: max(n, x.sum()) * x + min(n, 2),
     "if": lambda x, n: x * 2 if n > 3 else x,
     "range": lambda x, n: sum([x for _ in range(n)]),
     "shape": lambda x, n: ops.ones((n, 1)) * x.sum(),

@@ -8,18 +8,43 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.oracles.graph_programs import table
-from tests.oracles.graph_programs.program import Edit, difference, run_edit, run_program
+from tests.oracles.graph_programs.program import Edit, Program, difference, run_edit, run_program
 from tests.oracles.graph_programs.run_one import KINDS, PROGRAMS
 
 import mycelia as ms
+from mycelia.core import errors
+
+DATA_DEPENDENT = [name for name in PROGRAMS if name.startswith("data/")]
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in DATA_DEPENDENT])
 def test_right(name: str) -> None:
     ms.set_context(mode=ms.GRAPH_MODE)
     one = PROGRAMS[name]
     outcome = run_edit(one) if isinstance(one, Edit) else run_program(one)
     assert outcome.result == "ok", outcome.message
+
+
+@pytest.mark.parametrize("name", DATA_DEPENDENT)
+def test_what_depends_on_data_is_never_wrong(name: str) -> None:
+    ms.set_context(mode=ms.GRAPH_MODE)
+    one = PROGRAMS[name]
+    assert isinstance(one, Program)
+    outcome = run_program(one)
+    assert outcome.result == table.recorded("mycelia")[name]["result"]
+    if outcome.result != "ok":
+        kind = outcome.message.partition(":")[0]
+        assert issubclass(getattr(errors, kind), errors.MyceliaError)
+        assert 3 <= outcome.lines <= 10
+
+
+@pytest.mark.parametrize("name", DATA_DEPENDENT)
+def test_what_depends_on_data_works_at_once(name: str) -> None:
+    one = PROGRAMS[name]
+    assert isinstance(one, Program)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ms, "jit", lambda fn: fn)
+        assert run_program(one).result == "ok"
 
 
 def test_sixty() -> None:

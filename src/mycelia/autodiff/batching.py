@@ -8,7 +8,8 @@ rows is written once, unmapped, and random operators draw the same numbers for e
 checks runs after the ``vmap`` node, in order: a line prints the whole batch, a check must hold for all rows.
 
 The node is differentiated by transforming the graph it holds. Reverse, the cotangent of an unmapped argument
-is the sum over the rows; forward, the tangent of an argument is mapped where the argument is.
+is the sum over the rows (:mod:`mycelia.autodiff.row_sums`); forward, the tangent of an argument is mapped
+where the argument is.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mycelia.autodiff.forward import FORWARD_RULES, Tangents, mask_of, parted, pushed
+from mycelia.autodiff.row_sums import mapped_and_summed
 from mycelia.autodiff.rules import zeros_like
 from mycelia.autodiff.transform import CONTROL_RULES, Pullback, restage, split
 from mycelia.core.errors import UnsupportedError
@@ -23,7 +25,7 @@ from mycelia.ir.builder import Builder
 from mycelia.ir.control import vmap_p
 from mycelia.ir.graph import Graph, Node, Value
 from mycelia.ir.rewriter import graph_has_effects
-from mycelia.ops.reduction import all as all_, reduce_sum
+from mycelia.ops.reduction import all as all_
 from mycelia.tensor import Tensor
 from mycelia.tensor.dispatch import apply, value_in_graph
 from mycelia.tensor.mode import current_builder, staging
@@ -33,11 +35,17 @@ Flags = tuple[bool, ...]
 
 
 def batched_outputs(graph: Graph, flags: Flags) -> Flags:
-    """Which outputs of ``graph`` depend on the parameters in ``flags``; kept with the graph.
+    """Which outputs of ``graph`` depend on the parameters in ``flags``.
 
     Raises:
         UnsupportedError: a node with effects depends on them.
     """
+    batched = batched_values(graph, flags)
+    return tuple([v in batched for v in graph.outputs])
+
+
+def batched_values(graph: Graph, flags: Flags) -> set[Value]:
+    """The values of ``graph`` that depend on the parameters in ``flags``; see :func:`batched_outputs`."""
     key = ("batched", flags)
     if key not in graph.derived:
         batched: set[Value] = {p for p, f in zip(graph.params, flags, strict=True) if f}
@@ -46,8 +54,8 @@ def batched_outputs(graph: Graph, flags: Flags) -> Flags:
             if node.op.effects and any(inputs):
                 raise _effect(node)
             batched.update(v for v, f in zip(node.outputs, batched_results(node, inputs), strict=True) if f)
-        graph.derived[key] = tuple([v in batched for v in graph.outputs])
-    found: Flags = graph.derived[key]
+        graph.derived[key] = batched
+    found: set[Value] = graph.derived[key]
     return found
 
 
@@ -189,10 +197,12 @@ def _vmap_reverse(node: Node, inputs: list[Tensor], needs: list[bool]) -> tuple[
         given = [zeros_like(results[i]) if (ct := cts[i]) is None else ct for i in part.ct_outputs]
         kept = [inputs[i] if kind == "param" else results[n_out + i] for kind, i in part.residuals]
         flags = (*[True] * len(given), *[mapped[i] if kind == "param" else True for kind, i in part.residuals])
-        found = apply(vmap_p, *given, *kept, graph=part.backward, mapped=flags, size=size)
+        summed = [not mapped[i] for i in part.ct_params]
+        batched = batched_values(part.backward, flags)
+        found = mapped_and_summed(part.backward, [*given, *kept], flags, size, summed, batched)
         result: list[Tensor | None] = [None] * len(inputs)
         for i, ct in zip(part.ct_params, found, strict=True):
-            result[i] = ct if mapped[i] else reduce_sum(ct, (0,))
+            result[i] = ct
         return result
 
     return results[:n_out], live, pullback

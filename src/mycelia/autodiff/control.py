@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mycelia.autodiff.rules import zeros, zeros_like
+from mycelia.autodiff.rules import accumulated, zeros, zeros_like
 from mycelia.autodiff.transform import (
     CONTROL_RULES,
     DIFFERENTIATED_AS,
@@ -162,7 +162,7 @@ def _scan(node: Node, inputs: list[Tensor], needs: list[bool]) -> tuple[list[Ten
             next_cts = [
                 found[n_const + i] if n_const + i in found else zeros(body.params[n_const + i].type) for i in carries
             ]  # fmt: skip
-            sums = [carry_in[len(carries) + k] + found[i] for k, i in enumerate(summed)]
+            sums = [accumulated(carry_in[len(carries) + k], found[i]) for k, i in enumerate(summed)]
             made = [*next_cts, *sums, *[found[i] for i in rows_out]]
             graph = builder.finish([value_in_graph(t) for t in made])
         back = apply(
@@ -207,7 +207,7 @@ def _call(node: Node, inputs: list[Tensor], needs: list[bool]) -> tuple[list[Ten
     def pullback(cts: Sequence[Tensor | None]) -> list[Tensor | None]:
         given = [_or_zeros(cts[i], results[i]) for i in part.ct_outputs]
         if recompute:
-            found = apply(call_p, *given, *inputs, graph=recomputing(part, n_out, given, inputs))
+            found = apply(call_p, *given, *inputs, graph=recomputing(part, n_out, given, inputs), apart=True)
         else:
             found = apply(call_p, *given, *residual_args(part, inputs, results, n_out), graph=part.backward)
         result: list[Tensor | None] = [None] * len(inputs)

@@ -49,7 +49,7 @@ LINEAR = frozenset({
     "slice", "split", "stack", "transpose", "tril", "triu", "unstack", "where",
 })  # fmt: skip
 
-#: Operators that are linear in each inexact input while the others are held.
+#: Operators that are linear in each inexact input while the others are held (a convolution: without a bias).
 MULTILINEAR = frozenset({"conv", "conv_input_grad", "conv_weight_grad", "cross", "einsum", "matmul", "mul"})
 
 
@@ -115,9 +115,9 @@ def _located(node: Node, inputs: list[Tensor], tangents: Tangents) -> tuple[list
 def _operator(node: Node, inputs: list[Tensor], tangents: Tangents) -> tuple[list[Tensor], Tangents]:
     outs = restage(node, inputs)
     name = node.op.name
-    if name in LINEAR:
+    if name in LINEAR and node.attrs.get("mode") not in ("mul", "max", "min"):
         return outs, _applied(node, [_linear_input(x, t) for x, t in zip(inputs, tangents, strict=True)])
-    if name in MULTILINEAR:
+    if name in MULTILINEAR and not (name == "conv" and len(inputs) > 2):
         total: Tangents = [None]
         for i, t in enumerate(tangents):
             if t is not None:

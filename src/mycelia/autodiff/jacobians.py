@@ -27,6 +27,8 @@ from mycelia.core.errors import (
     shown_traceback,
 )
 from mycelia.ir.builder import Builder
+from mycelia.ir.rewriter import graph_has_effects
+from mycelia.ops.complex_numbers import complex as complex_of
 from mycelia.ops.creation import eye
 from mycelia.ops.declare import conj
 from mycelia.ops.joining import stack
@@ -131,28 +133,55 @@ def _places(where: str, args: tuple[Any, ...], chosen: tuple[int, ...]) -> dict[
     return places
 
 
-def _basis(x: Tensor) -> Tensor:
-    """The unit tensors of a type, one after another along axis 0."""
-    return reshaped(eye(x.size, x.size, x.dtype), (x.size, *x.shape))
+def _basis(x: Tensor, before: int = 0, size: int | None = None) -> Tensor:
+    """The unit tensors of a type, one after another along axis 0; of ``size`` rows those from ``before`` on."""
+    unit = (
+        eye(x.size, x.size, x.dtype)
+        if size in (None, x.size)
+        else eye(size, size, x.dtype)[:, before : before + x.size]
+    )
+    return reshaped(unit, (unit.shape[0], *x.shape))
 
 
 def _columns(
     found: Captured, operands: list[Tensor], wanted: list[int], outputs: list[int]
 ) -> tuple[list[Tensor], list[list[Tensor]]]:
-    outs = stage_inline(found.graph, operands)
-    asked = [i in outputs for i in range(len(outs))]
-    table: list[list[Tensor]] = [[] for _ in outputs]
-    for k in wanted:
-        x = operands[k]
+    """The outputs and, for each that is differentiated, its derivatives: a pushforward for each input.
+
+    What has effects must run once: then one pushforward serves all inputs, and gives the outputs as well.
+    """
+    inputs = list(dict.fromkeys(wanted))
+    once = sum([operands[k].size for k in inputs]) > 0 and (len(inputs) == 1 or graph_has_effects(found.graph))
+    outs = [] if once else stage_inline(found.graph, operands)
+    columns: dict[int, list[Tensor | None]] = {}
+    for group in [inputs] if once else [[k] for k in inputs]:
+        size = sum([operands[k].size for k in group])
         inner = Builder(found.graph.name, parent=current_builder())
         tangents: list[Tensor | None] = [None] * len(operands)
-        tangents[k] = wrap(inner.param(type_of(x)))
+        bases, before = [], 0
+        for k in group:
+            tangents[k] = wrap(inner.param(type_of(operands[k])))
+            bases.append(_basis(operands[k], before, size))
+            before += operands[k].size
         with staging(inner):
-            _, moved = pushforward(found.graph, operands, tangents, asked)
-        mapped = _mapped(inner, [moved[i] for i in outputs], x)
-        for row, i, column in zip(table, outputs, mapped, strict=True):
-            shape = (*outs[i].shape, *x.shape)
+            again, moved = pushforward(
+                found.graph, operands, tangents, [i in outputs for i in range(len(found.graph.outputs))]
+            )
+        mapped = _mapped(inner, [*[moved[i] for i in outputs], *(again if once else [])], bases, size)
+        if once:
+            outs = [x for x, _ in mapped[len(outputs) :] if x is not None]
+        before = 0
+        for k in group:
+            span = slice(before, before + operands[k].size)
+            before = span.stop
+            columns[k] = [None if x is None else _repeated(x, b, size)[span] for x, b in mapped[: len(outputs)]]
+    table = []
+    for n, i in enumerate(outputs):
+        row = []
+        for k in wanted:
+            column, shape = columns[k][n], (*outs[i].shape, *operands[k].shape)
             row.append(zeros_of(outs[i], shape) if column is None else reshaped(moveaxis(column, 0, -1), shape))
+        table.append(row)
     return outs, table
 
 
@@ -161,38 +190,52 @@ def _rows(
 ) -> tuple[list[Tensor], list[list[Tensor]]]:
     active = [k in wanted for k in range(len(operands))]
     outs, _, pullback = linearize(found.graph, operands, active)
+
+    def pulled(i: int, factor: complex) -> list[Tensor | None]:
+        inner = Builder(found.graph.name, parent=current_builder())
+        cts: list[Tensor | None] = [None] * len(outs)
+        unit = wrap(inner.param(type_of(outs[i])))
+        with staging(inner):
+            cts[i] = unit if factor == 1 else unit * scalar(factor, outs[i].dtype)
+            made = pullback(cts)
+        size = outs[i].size
+        mapped = _mapped(inner, [made[k] for k in wanted], [_basis(outs[i])], size)
+        return [None if x is None else _repeated(x, b, size) for x, b in mapped]
+
     table = []
     for i in outputs:
         out = outs[i]
-        grads: list[Tensor | None] = [None] * len(wanted)
-        if out.dtype.is_inexact:
-            inner = Builder(found.graph.name, parent=current_builder())
-            cts: list[Tensor | None] = [None] * len(outs)
-            cts[i] = wrap(inner.param(type_of(out)))
-            with staging(inner):
-                made = pullback(cts)
-            grads = _mapped(inner, [made[k] for k in wanted], out)
+        grads = pulled(i, 1) if out.dtype.is_inexact else [None] * len(wanted)
+        # a complex row of a real input: its gradient is the real part, that of the cotangent i the imaginary one
+        mixed = out.dtype.is_complex and not all([operands[k].dtype.is_complex for k in wanted])
+        imaginary = pulled(i, 1j) if mixed else grads
         row = []
-        for k, grad in zip(wanted, grads, strict=True):
+        for k, grad, other in zip(wanted, grads, imaginary, strict=True):
             shape = (*out.shape, *operands[k].shape)
-            row.append(zeros_of(operands[k], shape) if grad is None else conj(reshaped(grad, shape)))
+            if grad is None or other is None:
+                row.append(zeros_of(operands[k], shape))
+            elif out.dtype.is_complex and not operands[k].dtype.is_complex:
+                row.append(reshaped(complex_of(grad, other), shape))
+            else:
+                row.append(conj(reshaped(grad, shape)))
         table.append(row)
     return outs, table
 
 
-def _mapped(inner: Builder, rows: Sequence[Tensor | None], like: Tensor) -> list[Tensor | None]:
-    """What was staged in ``inner`` on its one parameter, mapped over the unit tensors of a type."""
+def _mapped(
+    inner: Builder, values: Sequence[Tensor | None], bases: list[Tensor], size: int
+) -> list[tuple[Tensor | None, bool]]:
+    """What was staged in ``inner`` on its parameters, mapped over unit tensors; and whether it depends on them."""
     with staging(inner):
-        graph = inner.finish([value_in_graph(r) for r in rows if r is not None])
+        graph = inner.finish([value_in_graph(v) for v in values if v is not None])
     lifted = [wrap(o) for o, _ in inner.lifted]
-    outs, batched = stage_vmap(graph, [_basis(like), *lifted], [True] + [False] * len(lifted), like.size)
-    made = iter([o if b else _repeated(o, like.size) for o, b in zip(outs, batched, strict=True)])
-    return [None if r is None else next(made) for r in rows]
+    outs, batched = stage_vmap(graph, [*bases, *lifted], [True] * len(bases) + [False] * len(lifted), size)
+    made = iter(zip(outs, batched, strict=True))
+    return [(None, False) if v is None else next(made) for v in values]
 
 
-def _repeated(x: Tensor, size: int) -> Tensor:
-
-    return broadcast_to(x, (size, *x.shape))
+def _repeated(x: Tensor, batched: bool, size: int) -> Tensor:
+    return x if batched else broadcast_to(x, (size, *x.shape))
 
 
 def zeros_of(x: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -221,6 +264,7 @@ def jacrev(fn: Callable[..., Any], grad_position: int | Sequence[int] = 0, has_a
     """The function that computes the Jacobian of ``fn``, row by row (reverse mode).
 
     It costs a backward pass for each element of the output: the choice when there are fewer outputs than inputs.
+    A function of complex inputs must be holomorphic, as its derivative is not one number otherwise.
 
     Args:
         fn: a function or Cell that returns a Tensor or a nest of them.
@@ -249,6 +293,7 @@ def jacfwd(fn: Callable[..., Any], grad_position: int | Sequence[int] = 0, has_a
     """The function that computes the Jacobian of ``fn``, column by column (forward mode).
 
     It costs a forward pass for each element of the inputs: the choice when there are fewer inputs than outputs.
+    A function of complex inputs must be holomorphic, as its derivative is not one number otherwise.
 
     Args:
         fn: a function or Cell that returns a Tensor or a nest of them.

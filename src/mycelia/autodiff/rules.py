@@ -10,10 +10,12 @@ import numpy as np
 
 from mycelia.core.errors import UnsupportedError
 from mycelia.ir.primitive import PRIMITIVES, Primitive
+from mycelia.ir.rewriter import known_array
 from mycelia.ir.types import TensorType
 from mycelia.ops.operands import cast
 from mycelia.tensor import Tensor
 from mycelia.tensor.dispatch import apply, scalar
+from mycelia.tensor.tensor import wrap
 
 
 def zeros_like(x: Tensor) -> Tensor:
@@ -33,6 +35,42 @@ def ones_like(x: Tensor) -> Tensor:
     from mycelia.ops.shape import broadcast_to
 
     return broadcast_to(scalar(1, x.dtype), x.shape)
+
+
+def accumulated(total: Tensor, ct: Tensor) -> Tensor:
+    """``total + ct``, in a graph.
+
+    The cotangent of a part of a tensor is zero but there. Such a one is added in its place, so that a loop
+    over ``x[i]`` does not go through all of ``x`` in each round.
+    """
+    from mycelia.ops.scatter import index_put_p
+    from mycelia.ops.slicing import dynamic_slice_p, dynamic_update_p
+
+    node = ct._value.node
+    if node is not None and node.op.name == "add" and all(v.type == ct._value.type for v in node.inputs):
+        first, second = node.inputs
+        if _is_part(first) or _is_part(second):
+            return accumulated(accumulated(total, wrap(first)), wrap(second))
+    if not _is_part(ct._value):
+        return total + ct
+    _, update, *places = [wrap(v) for v in node.inputs]
+    if node.op is index_put_p:
+        return apply(index_put_p, total, update, *places, **node.attrs)  # type: ignore[no-any-return]
+    before = apply(dynamic_slice_p, total, *places, **node.attrs)
+    return apply(dynamic_update_p, total, before + update, *places, **node.attrs)  # type: ignore[no-any-return]
+
+
+def _is_part(value: Any) -> bool:
+    """Whether a value is zero but for a part of it that was put there."""
+    node = value.node
+    if node is None:
+        return False
+    if node.op.name == "dynamic_update" or (node.op.name == "index_put" and node.attrs["mode"] == "add"):
+        filled = node.inputs[0].node
+        if filled is not None and filled.op.name == "broadcast_to":
+            array = known_array(filled.inputs[0])
+            return array is not None and not array.any()
+    return False
 
 
 def pull_back(

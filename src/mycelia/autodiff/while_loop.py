@@ -31,7 +31,7 @@ from math import prod
 
 import numpy as np
 
-from mycelia.autodiff.rules import zeros, zeros_like
+from mycelia.autodiff.rules import accumulated, zeros, zeros_like
 from mycelia.autodiff.transform import DIFFERENTIATED_AS, Pullback, Split, split, stage_inline, without_effects
 from mycelia.core import dtypes as dt
 from mycelia.core.errors import SourceLocation
@@ -47,7 +47,7 @@ from mycelia.ops.selection import where_p
 from mycelia.ops.slicing import dynamic_slice_p, dynamic_update_p
 from mycelia.tensor import Tensor
 from mycelia.tensor.dispatch import apply, scalar, type_of, value_in_graph
-from mycelia.tensor.mode import staging
+from mycelia.tensor.mode import current_builder, staging
 from mycelia.tensor.tensor import wrap
 
 #: Checkpoints take this many bytes in all ...
@@ -104,7 +104,12 @@ def while_rule(node: Node, inputs: list[Tensor], needs: list[bool]) -> tuple[lis
     part = split(body, tuple(active), tuple(live))
     kept = _again(part, n_const, n_carry).kept
     count = checkpoints(sum(_bytes(body.params[n_const + i].type) for i in kept))
-    last, rounds, buffers = _forward(condition, body, n_const, kept, count, inputs, node)
+    outer = current_builder()
+    before, outer.location = outer.location, node.location
+    try:
+        last, rounds, buffers = _forward(condition, body, n_const, kept, count, inputs, node)
+    finally:
+        outer.location = before
 
     outs, out_live = [], []
     moving = iter(zip(last, live, strict=True))
@@ -124,9 +129,9 @@ def while_rule(node: Node, inputs: list[Tensor], needs: list[bool]) -> tuple[lis
             for i, made in _backward(body, tuple(active), live, n_const, marks, inputs, given, node):
                 found[i] = made
         for k, source in passed.items():
-            ct, before = cts[k], found[source]
+            ct, other = cts[k], found[source]
             if ct is not None:
-                found[source] = ct if before is None else before + ct
+                found[source] = ct if other is None else other + ct
         result: list[Tensor | None] = [None] * len(inputs)
         for place, total in zip(order, found, strict=True):
             result[place] = total
@@ -454,7 +459,7 @@ class _Step:
         made = stage_inline(part.backward, [*[ct_of[i] for i in part.ct_outputs], *residuals])
         found = dict(zip(part.ct_params, made, strict=True))
         before = [found[self.n_const + i] if self.n_const + i in found else zeros_like(ct_of[i]) for i in self.carried]
-        return [*before, *[s + found[i] for s, i in zip(cts[n:], self.summed, strict=True)]]
+        return [*before, *[accumulated(s, found[i]) for s, i in zip(cts[n:], self.summed, strict=True)]]
 
     def _applied_if(self, here: Tensor, cts: list[Tensor], residuals: list[Tensor]) -> list[Tensor]:
         n, types = len(cts), [type_of(t) for t in (*cts, *residuals)]

@@ -1,9 +1,9 @@
 """Compilation: the names of ``mindspore.common.api``."""
 
-from mycelia.frontend import jit
+from mycelia.frontend import jit, jit_class
 
 ms_function = jit
 
 __all__ = [
-    "jit", "ms_function",
+    "jit", "jit_class", "ms_function",
 ]  # fmt: skip

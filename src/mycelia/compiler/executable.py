@@ -8,6 +8,7 @@ in the order of the inputs; a wrong pair would cost a copy of each.
 
 from __future__ import annotations
 
+import functools
 import time
 import weakref
 from collections.abc import Sequence
@@ -15,8 +16,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from mycelia.compiler.passes import indices
+from mycelia.compiler.passes import opaque
 from mycelia.compiler.phases import Phases, listening
 from mycelia.compiler.pipeline import optimize
 from mycelia.compiler.report import CompileReport, operator_counts, value_bytes
@@ -50,8 +52,8 @@ class Executable:
         order += sorted(set(range(len(graph.outputs))).difference(order))
         #: Where each output stands in what the compiled function returns; None if they are in order.
         self._places = None if order == sorted(order) else sorted(range(len(order)), key=order.__getitem__)
-        optimized, n_indices = indices.run(self.graph)
-        self._indices = _numbers(n_indices)
+        optimized, numbers = opaque.run(self.graph)
+        self._given = [_held(n) for n in numbers]
 
         def run(*arrays: Any) -> list[Any]:
             for array, type_ in zip(
@@ -73,15 +75,15 @@ class Executable:
         if self.compile_seconds is None:
             start = time.perf_counter()
             with listening(self.phases):
-                out = self._fn(*arrays, *self._indices)
+                out = self._fn(*arrays, *self._given)
             self.compile_seconds = self.phases.passes + time.perf_counter() - start
         else:
-            out = self._fn(*arrays, *self._indices)
+            out = self._fn(*arrays, *self._given)
         return out if self._places is None else [out[i] for i in self._places]
 
     def lowered(self) -> Any:
         """The ``jax.stages.Lowered`` of the graph, for inspection (StableHLO text, cost, memory)."""
-        return self._fn.lower(*[_abstract(t) for t in self.graph.input_types], *self._indices)
+        return self._fn.lower(*[_abstract(t) for t in self.graph.input_types], *self._given)
 
     def report(self) -> CompileReport:
         """What the passes do to the graph, what a run costs, and where the time of compiling went.
@@ -106,14 +108,10 @@ def _abstract(type_: TensorType) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(type_.shape, type_.dtype.np)
 
 
-_counted: list[Any] = []
-
-
-def _numbers(count: int) -> list[Any]:
-    """The numbers 0 to ``count - 1`` as arrays; equal calls share them."""
-    while len(_counted) < count:
-        _counted.append(jnp.uint32(len(_counted)))
-    return _counted[:count]
+@functools.cache
+def _held(number: np.generic) -> Any:
+    """An array of a number that executables are always given; one for all of them."""
+    return jnp.asarray(number)
 
 
 #: Executables in use by what they compute. Weak: they live as long as some graph keeps them.

@@ -54,10 +54,10 @@ class _Listening(threading.local):
 _listening = _Listening()
 
 
-def _on_duration(event: str, seconds: float, **_: object) -> None:
+def _on_duration(event: str, duration_secs: float, **_: object) -> None:
     phases, name = _listening.phases, _DURATIONS.get(event)
     if phases is not None and name is not None:
-        setattr(phases, name, getattr(phases, name) + seconds)
+        setattr(phases, name, getattr(phases, name) + duration_secs)
 
 
 def _on_event(event: str, **_: object) -> None:

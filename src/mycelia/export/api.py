@@ -65,7 +65,8 @@ def export(net: Any, *inputs: Any, file_name: str, file_format: str, **kwargs: A
     Args:
         net: a Cell, a function (``jit`` or not), or a method.
         inputs: what ``net`` takes, in order: Tensors, nests of them in tuples, lists and dicts, and Python values,
-            which become part of the graph. Shapes and dtypes are those of the file.
+            which become part of the graph. The file is for their shapes and dtypes; a Tensor without data
+            (``Tensor(shape=..., dtype=...)``) will do.
         file_name: path of the file; ``.mindir`` is appended if it does not end so, missing folders are made.
         file_format: ``"MINDIR"``. The format is this package's own, not MindSpore's protobuf.
         kwargs: ``enc_key`` (16, 24 or 32 bytes) encrypts the file, with ``enc_mode`` ``"AES-GCM"`` (the
@@ -74,7 +75,8 @@ def export(net: Any, *inputs: Any, file_name: str, file_format: str, **kwargs: A
 
     Raises:
         ArgumentTypeError, ArgumentValueError: an argument cannot be what it is.
-        UnsupportedError: another format, a ``dataset``, or a network that calls Python code when it runs.
+        UnsupportedError: another format, a ``dataset``, inputs of varying shape, or a network that calls Python
+            code when it runs.
 
     >>> import mycelia as ms, os, tempfile
     >>> net = ms.nn.Dense(3, 2)
@@ -108,7 +110,7 @@ def export(net: Any, *inputs: Any, file_name: str, file_format: str, **kwargs: A
         )  # fmt: skip
     encrypt = _encryption(kwargs.get("enc_key"), kwargs.get("enc_mode", _DEFAULT_CIPHER))
     program = stage_program(net, inputs, "export")
-    program.producer_version = metadata.version("mycelia")
+    program.producer_version = _version()
     custom = kwargs.get("custom_func")
     if custom is not None:
         if not callable(custom):
@@ -173,6 +175,13 @@ def save_mindir(model: MindIRModel, file_name: str) -> None:
 
 
 _Encryption = BlockCipher | Callable[[bytes], bytes] | None
+
+
+def _version() -> str:
+    try:
+        return metadata.version("mycelia")
+    except metadata.PackageNotFoundError:  # run from its source
+        return "unknown"
 
 
 def _model_of(program: Program) -> MindIRModel:

@@ -147,6 +147,8 @@ class ProgramWriter:
             return {"graph": self._graphs[value]}
         if kind is ArrayConstant:
             return {"array": self._constant(value)}
+        if isinstance(value, np.generic) and value.dtype in dtypes._BY_NP:
+            return {"scalar": self._constant(ArrayConstant(np.asarray(value)))}
         if isinstance(value, np.ndarray) and value.dtype in dtypes._BY_NP:
             return {"ndarray": self._constant(ArrayConstant(value))}
         if kind is Failure:
@@ -478,6 +480,7 @@ _KINDS: Final[dict[str, Callable[[ProgramReader, Any, int], Any]]] = {
     "operator": lambda r, held, depth: r._operator(held),
     "graph": ProgramReader._held_graph,
     "array": ProgramReader._constant,
+    "scalar": lambda r, held, depth: r._constant(held, depth).array[()],
     "ndarray": lambda r, held, depth: r._constant(held, depth).array.copy(),
     "failure": ProgramReader._failure,
 }

@@ -20,6 +20,7 @@ from typing import Any
 
 from mycelia.core import dtypes as dt, tree
 from mycelia.core.errors import ArgumentValueError, GraphError, GraphTypeError
+from mycelia.frontend.effects import escaped
 from mycelia.frontend.implicit import method_of, see
 from mycelia.frontend.jumps import CODES, JUMP, RESULT
 from mycelia.frontend.merge import (
@@ -311,8 +312,8 @@ class Branch:
     """
 
     __slots__ = (
-        "_before", "_closed", "_env", "_kept", "_line", "_names", "_predicate", "_region", "_weak", "_when",
-        "_where",
+        "_before", "_closed", "_env", "_failed", "_kept", "_line", "_names", "_predicate", "_region", "_weak",
+        "_when", "_where",
     )  # fmt: skip
 
     staged = then = other = True
@@ -327,7 +328,7 @@ class Branch:
 
     def begin(self, env: dict[str, Any]) -> int:
         """Start the first branch; ``env`` holds the variables. Gives 0, the value of an undone jump."""
-        self._env = env
+        self._env, self._failed = env, False
         self._before = {n: env[n] if n in env else Undefined(n) for n in (*self._names, *self._kept)}
         self._region = Region(f"{self._where}_true").open()
         return 0
@@ -335,6 +336,7 @@ class Branch:
     def switch(self, env: dict[str, Any]) -> tuple[Any, ...]:
         """End the first branch, start the second; gives the variables as they were before."""
         self._closed = self._close(env)
+        self._failed = False
         self._region = Region(f"{self._where}_false").open()
         return tuple(self._before.values())
 
@@ -362,9 +364,14 @@ class Branch:
         self.switch(env)
         return self.join(self._before)
 
+    def failed(self, error: BaseException, caught: bool) -> bool:
+        """Whether an error that came out of a branch was raised by the user's program there, and is taken up."""
+        self._failed = escaped(error, self._region, caught)
+        return self._failed
+
     def _close(self, env: dict[str, Any]) -> tuple[Closed, list[Frozen], bool]:
         values = [Frozen(env[n] if n in env else Undefined(n)) for n in self._names]
-        raised = type(env.get(JUMP)) is int and env[JUMP] == CODES["raise"]
+        raised = self._failed or (type(env.get(JUMP)) is int and env[JUMP] == CODES["raise"])
         return self._region.close(Frozen), values, raised
 
 
@@ -384,6 +391,10 @@ class Decided:
 
     def __init__(self, then: bool) -> None:
         self.then, self.other = then, not then
+
+    def failed(self, error: BaseException, caught: bool) -> bool:
+        """Errors go on as they are."""
+        return False
 
 
 TAKEN, SKIPPED = Decided(True), Decided(False)
@@ -415,21 +426,26 @@ def guard(
 # -- expressions -----------------------------------------------------------------------------------------
 
 
-def _run(name: str, thunk: Thunk) -> tuple[Closed, Any, Frozen]:
-    """Run a thunk in a region of its own."""
+Ran = tuple[Closed, Any, Frozen, bool]
+
+
+def _run(name: str, thunk: Thunk) -> Ran:
+    """Run a thunk in a region of its own: what it left, its value, and whether it raised an error."""
     before = depth()
     region = Region(name).open()
     try:
         value = thunk()
         frozen = Frozen(value)
-        return region.close(Frozen), value, frozen
-    except BaseException:
+        return region.close(Frozen), value, frozen, False
+    except BaseException as error:
+        if escaped(error, region):
+            return region.close(Frozen), None, Frozen(Undefined("value")), True
         unwind(before)
         raise
 
 
-def _joined(where: str, predicate: Tensor, then: tuple[Closed, Any, Frozen], other: tuple[Closed, Any, Frozen]) -> Any:
-    join = Join(where, then[0], other[0])
+def _joined(where: str, predicate: Tensor, then: Ran, other: Ran) -> Any:
+    join = Join(where, then[0], other[0], (then[3], other[3]))
     try:
         plan = join.plan(then[2], other[2], where, 0)
     except Mismatch as mismatch:
@@ -474,14 +490,13 @@ def _pure_value(closed: Closed, value: Any) -> Any:
 def _connect(both: bool, predicate: Tensor, rest: Thunk, otherwise: Any) -> Any:
     """``predicate and rest()`` (or ``or``) for a tensor predicate; ``otherwise`` is the short-circuit value."""
     where = "and" if both else "or"
-    closed, value, frozen = _run(f"{where}_right", rest)
+    right = closed, value, _, _ = _run(f"{where}_right", rest)
     if otherwise is predicate:
         pure = _pure_value(closed, value)
         if type(pure) is bool:
             return predicate if pure is both else pure
         if pure is not None:
             return (logical_and if both else logical_or)(predicate, pure)
-    right = (closed, value, frozen)
     left = _run(f"{where}_left", lambda: otherwise)
     return _joined(where, predicate, *((right, left) if both else (left, right)))
 

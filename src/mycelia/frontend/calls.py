@@ -80,6 +80,8 @@ def call(fn: Any) -> Any:
         return _class(fn)
     if kind in _DESCRIPTORS:
         return _descriptor(fn)
+    if kind.__module__.partition(".")[0] == "numpy" and regions.depth():
+        return _touching(fn)
     if kind is _CACHED:
         return functools.partial(_cached, fn)
     return _convert(fn)
@@ -282,6 +284,9 @@ def holds(condition: Any, message: Callable[[], Any]) -> bool:
     """Whether an ``assert`` holds now; one that depends on a tensor is checked when the graph runs."""
     known = truth(condition)
     if type(known) is bool:
+        if not known and regions.depth():
+            said = message()
+            raise effects.raised(AssertionError() if said is None else AssertionError(said))
         return known
     said = message()
     effects.raise_unless(known, AssertionError() if said is None else AssertionError(said))

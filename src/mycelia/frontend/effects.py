@@ -18,13 +18,23 @@ from typing import Any
 import jax
 import numpy as np
 
-from mycelia.core.errors import RAISED_BY_GRAPH, SourceLocation, user_location
+from mycelia.core.errors import (
+    RAISED_BY_GRAPH,
+    GraphError,
+    MyceliaError,
+    SourceLocation,
+    is_users,
+    location_of,
+    user_location,
+)
 from mycelia.frontend.operands import users_operands
+from mycelia.frontend.regions import LEFT_LOOP, Region, depth, stack
 from mycelia.ir.graph import Graph
 from mycelia.ir.primitive import IO, Primitive
+from mycelia.ir.rewriter import all_graphs
 from mycelia.ir.types import TensorType
 from mycelia.tensor import Tensor
-from mycelia.tensor.dispatch import apply
+from mycelia.tensor.dispatch import apply, constant
 from mycelia.tensor.mode import current_builder, is_staging
 from mycelia.tensor.tensor import wrap
 
@@ -203,9 +213,12 @@ raise_p = Primitive(
 )
 
 
-def raise_unless(condition: Tensor, error: BaseException) -> None:
-    """Raise ``error`` when the graph runs and the zero-dimensional bool tensor ``condition`` is False."""
-    failure = Failure(error, user_location())
+def raise_unless(condition: Tensor, error: BaseException, location: SourceLocation | None = None) -> None:
+    """Raise ``error`` when the graph runs and the zero-dimensional bool tensor ``condition`` is False.
+
+    ``location`` is the user's line that raises it; the one that runs now if it is left out.
+    """
+    failure = Failure(error, location or user_location())
     tensors = failure.blank()
     if type(error) is AssertionError and not error.args:
         shown = {n: v for n, v in users_operands().items() if isinstance(v, Tensor) and v.size <= _MOST_SHOWN}
@@ -214,9 +227,66 @@ def raise_unless(condition: Tensor, error: BaseException) -> None:
     apply(raise_p, condition, *tensors, failure=failure)
 
 
+#: The attribute of an error that a ``raise`` of the user's raised while a region was open: the innermost one.
+_TAG = "_ms_raised"
+UNCATCHABLE = "an error raised under a condition on a tensor cannot be caught inside the graph"
+OUTSIDE = "put the try statement around the call of the compiled function"
+
+
+def raised(error: Any) -> Any:
+    """The operand of a ``raise``; an error raised under a condition on a tensor is told from errors of staging."""
+    made = error() if isinstance(error, type) and issubclass(error, Exception) else error
+    if isinstance(made, Exception) and depth():
+        made.__dict__[_TAG] = stack()[-1]
+    return made
+
+
+def escaped(error: BaseException, region: Region, caught: bool = False) -> bool:
+    """Take up an error that a called function has raised in ``region``: it is raised when the graph goes there.
+
+    Args:
+        error: what has come out of the statements of a branch.
+        region: the region of the branch.
+        caught: whether a ``try`` around it would catch the error.
+
+    Returns:
+        Whether the error was taken up; if not it is one of staging, and goes on.
+
+    Raises:
+        GraphError: the error would be caught.
+    """
+    if error.__dict__.get(_TAG) is not region and not _arose_in(error, region, caught):
+        return False
+    if caught:
+        raise GraphError("raise", message=UNCATCHABLE, hint=OUTSIDE) from None
+    while stack()[-1] is not region:
+        stack()[-1].abandon()
+    location, entry = None, error.__traceback__
+    while entry is not None:
+        if is_users(entry.tb_frame.f_code.co_filename):
+            location = location_of(entry.tb_frame, entry.tb_lasti)
+        entry = entry.tb_next
+    error.__dict__.pop(_TAG, None)
+    error.__traceback__ = error.__context__ = None
+    raise_unless(constant(np.asarray(False)), error, location)
+    return True
+
+
+def _arose_in(error: BaseException, region: Region, caught: bool) -> bool:
+    """Whether an error of Python's own arose in the branch itself, and depends on values as it does there.
+
+    Others - a misspelled attribute, say - are shown while staging, unless the program would catch them.
+    """
+    if isinstance(error, (MyceliaError, RecursionError, MemoryError)) or not isinstance(error, Exception):
+        return False
+    if stack()[-1] is not region or hasattr(error, LEFT_LOOP):
+        return False
+    return caught or isinstance(error, (LookupError, ArithmeticError))
+
+
 def can_raise(graph: Graph) -> bool:
     """Whether running a graph may leave an error for :func:`raise_pending`."""
-    return any(n.op is raise_p or any(can_raise(g) for _, g in n.subgraphs) for n in graph.nodes)
+    return any(n.op is raise_p for g in all_graphs(graph) for n in g.nodes)
 
 
 def raise_pending() -> None:

@@ -12,7 +12,8 @@ from mycelia.compiler.executable import Executable, executable
 from mycelia.compiler.run import run_graph
 from mycelia.core import tree
 from mycelia.frontend.effects import can_raise, raise_pending
-from mycelia.frontend.guards import Guards, same_value
+from mycelia.frontend.guards import Guards
+from mycelia.frontend.noted import same_value
 from mycelia.ir.graph import Graph
 from mycelia.tensor import Tensor
 from mycelia.tensor.dispatch import set_value

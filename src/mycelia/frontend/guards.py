@@ -15,206 +15,45 @@ makes and changes itself is no business of the guards.
 from __future__ import annotations
 
 import dataclasses
-import dis
 import enum
 import functools
 import types
 from collections import deque
 from collections.abc import Callable, Iterable
 from itertools import chain
-from operator import is_
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from mycelia.core import context
-from mycelia.core.dtypes import DType
-from mycelia.core.errors import SourceLocation, user_location
+from mycelia.core.errors import SourceLocation
 from mycelia.frontend.implicit import original
+from mycelia.frontend.noted import (
+    ABSENT,
+    ATOMS,
+    INTERNAL,
+    SETS,
+    AttributeSlot,
+    CellContent,
+    CellSlot,
+    Change,
+    Content,
+    Slot,
+    cell_value,
+    equal_nests,
+    global_names,
+    is_cell,
+    is_engine,
+    same_array,
+    same_value,
+    static_attribute,
+)
 from mycelia.ir.graph import Value
 from mycelia.tensor.scalar import Scalar, ScalarSession
 from mycelia.tensor.tensor import Parameter, Tensor, epoch
 
-ABSENT: Any = type("Absent", (), {"__repr__": lambda self: "nothing", "__slots__": ()})()
-_ATOMS = (bool, int, float, complex, str, bytes, type(None), DType, type(Ellipsis), range, slice)
-_SETS = (set, frozenset)
 _CONTEXT = ("mode", "device_target", "device_id", "deterministic", "jit_syntax_level")
-_ENGINE = frozenset({"mycelia", "numpy", "jax", "jaxlib", "ml_dtypes", "builtins"})
-#: Attributes of a Cell that are bookkeeping, not part of what a graph is staged from.
-INTERNAL = frozenset({
-    "_params", "_cells", "_compiled_calls", "_auto_prefix", "_param_prefix", "_special", "_phase", "_load_hooks",
-    "_input_spec", "_jit_config", "_parameter_layouts",
-})  # fmt: skip
-
-
-def _is_engine(module: Any) -> bool:
-    return str(module).partition(".")[0] in _ENGINE
-
-
-def same_value(a: Any, b: Any) -> bool:
-    """Whether two Python values are the same constant: of one type and equal, zeros and NaNs by their text."""
-    if a is b:
-        return True
-    kind = type(a)
-    if kind is not type(b):
-        return False
-    if kind is float or kind is complex:
-        return bool(a == b and (a != 0 or str(a) == str(b))) or (a != a and b != b and str(a) == str(b))
-    if kind in _ATOMS:
-        return bool(a == b)
-    if isinstance(a, np.generic):
-        return a.dtype == b.dtype and a.tobytes() == b.tobytes()
-    return False
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Change:
-    """One difference between what was read and what is there now.
-
-    Attributes:
-        path: what the user calls it: ``self.cfg.k``, ``global 'RATE'``.
-        kind: ``"attribute"``, ``"global"``, ``"closure"``, ``"item"``, ``"function"``, ``"tensor"``, ...
-        before: what it was when the graph was staged.
-        after: what it is.
-        location: the line that read it.
-        slot: the slot, if the whole value of one differs.
-    """
-
-    path: str
-    kind: str
-    before: Any
-    after: Any
-    location: SourceLocation | None = None
-    slot: Slot | None = None
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.path}: {brief(self.before)} -> {brief(self.after)}"
-
-
-def brief(value: Any) -> str:
-    """A value in a few words."""
-    if isinstance(value, Tensor) and type(value._value) is not Value:
-        return f"{type(value).__name__} {value.dtype.name}{list(value.shape)}"
-    if value is ABSENT:
-        return "nothing"
-    if isinstance(value, np.ndarray):
-        return f"array {value.dtype}{list(value.shape)}"
-    if isinstance(value, (FunctionType, MethodType, type)):
-        return f"{'class' if isinstance(value, type) else 'function'} {value.__qualname__}"
-    if isinstance(value, (*_ATOMS, list, dict, tuple, set, frozenset, deque, np.generic)):
-        text = repr(value)
-        return text if len(text) <= 60 else f"{text[:57]}..."
-    return f"a {type(value).__name__}"
-
-
-class Slot:
-    """A name in a mapping (``__dict__`` of an object, class or module; globals), or an attribute without one."""
-
-    __slots__ = ("held", "kind", "location", "mapping", "name", "owner", "path")
-
-    def __init__(self, mapping: Any, name: str, held: Any, path: str, kind: str, owner: Any) -> None:
-        self.mapping, self.name, self.held, self.path, self.kind, self.owner = mapping, name, held, path, kind, owner
-        self.location = user_location()
-
-    @property
-    def key(self) -> tuple[int, str]:
-        return id(self.owner), self.name
-
-    def now(self) -> Any:
-        """What is there now."""
-        return self.mapping.get(self.name, ABSENT)
-
-
-class CellSlot(Slot):
-    """A closure cell."""
-
-    __slots__ = ()
-
-    def now(self) -> Any:
-        try:
-            return self.owner.cell_contents
-        except ValueError:
-            return ABSENT
-
-
-class AttributeSlot(Slot):
-    """An attribute that only ``getattr`` finds."""
-
-    __slots__ = ()
-
-    def now(self) -> Any:
-        return getattr(self.owner, self.name, ABSENT)
-
-
-class Content:
-    """A container, or an object taken whole, with what it held."""
-
-    __slots__ = ("items", "keys", "location", "obj", "path")
-
-    def __init__(self, obj: Any, path: str) -> None:
-        self.obj, self.path = obj, path
-        self.location = user_location()
-        self.keys, self.items = self.read()
-
-    def read(self) -> tuple[Any, Any]:
-        """Keys (None for sequences) and items now."""
-        obj = self.obj
-        if isinstance(obj, dict):
-            return tuple(obj), tuple(obj.values())
-        if isinstance(obj, (list, deque)):
-            return None, tuple(obj)
-        if isinstance(obj, set):
-            return None, frozenset(obj)
-        own = getattr(obj, "__dict__", None)
-        if own is not None:
-            return tuple(own), tuple(own.values())
-        names = tuple(f.name for f in dataclasses.fields(obj))
-        return names, tuple([getattr(obj, n, ABSENT) for n in names])
-
-    def unchanged(self) -> bool:
-        """Whether every item is the very same object."""
-        obj, items = self.obj, self.items
-        kind = type(obj)
-        if kind is list:
-            return len(obj) == len(items) and all(map(is_, obj, items))
-        if kind is dict:
-            return len(obj) == len(items) and all(map(is_, obj.values(), items)) and all(map(is_, obj, self.keys))
-        keys, now = self.read()
-        if isinstance(obj, set):
-            return bool(now == items)
-        return len(now) == len(items) and all(map(is_, now, items)) and (keys is None or all(map(is_, keys, self.keys)))
-
-
-class CellContent(Content):
-    """A Cell taken whole."""
-
-    __slots__ = ()
-
-    def read(self) -> tuple[Any, Any]:
-        own = self.obj.__dict__
-        return tuple(own), tuple(own.values())
-
-    def unchanged(self) -> bool:
-        own, items = self.obj.__dict__, self.items
-        return len(own) == len(items) and all(map(is_, own.values(), items))
-
-
-@functools.cache
-def _global_names(code: CodeType) -> tuple[str, ...]:
-    """The global names that a code object and those nested in it read."""
-    names = dict.fromkeys(
-        i.argval for i in dis.get_instructions(code) if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")
-    )  # fmt: skip
-    for const in code.co_consts:
-        if isinstance(const, CodeType):
-            names.update(dict.fromkeys(_global_names(const)))
-    return tuple(names)
-
-
-def _is_cell(obj: Any) -> bool:
-    own = getattr(obj, "__dict__", None)
-    return type(own) is dict and "_cells" in own and "_params" in own
 
 
 class Guards:
@@ -262,12 +101,12 @@ class Guards:
     # -- noting --------------------------------------------------------------------------------------------
 
     def _note(
-        self, mapping: Any, name: str, held: Any, path: str, kind: str, owner: Any = None, into: list[Slot] | None = None,
-        cls: type[Slot] = Slot,
+        self, mapping: Any, name: str, held: Any, path: str, kind: str, owner: Any = None,
+        into: list[Slot] | None = None, cls: type[Slot] = Slot,
     ) -> None:  # fmt: skip
         owner = mapping if owner is None else owner
         key = (id(owner), name, cls)
-        if key in self._slots or type(getattr(held, "_value", None)) is Value:
+        if key in self._slots or (isinstance(held, Tensor) and type(held._value) is Value):
             return
         slot = self._slots[key] = cls(mapping, name, held, path, kind, owner)
         (into if into is not None else self._others if mapping is None else self._always).append(slot)
@@ -284,7 +123,7 @@ class Guards:
 
     def enter(self, value: Any, path: str) -> None:
         """A value that was there before the staging has been read: its content is noted, and reads from it will be."""
-        if type(value) in _ATOMS or type(value) is Scalar or id(value) in self._outside:
+        if type(value) in ATOMS or type(value) is Scalar or id(value) in self._outside:
             return
         if isinstance(value, enum.Enum):
             return
@@ -299,7 +138,7 @@ class Guards:
             names = getattr(value, "_fields", None)
             for i, v in enumerate(value):
                 self.enter(v, f"{path}.{names[i]}" if names else f"{path}[{i}]")
-        elif isinstance(value, (Tensor, ModuleType, type, *_SETS)):
+        elif isinstance(value, (Tensor, ModuleType, type, *SETS)):
             if isinstance(value, set):
                 self._content(value, path)
         elif isinstance(value, (list, deque)):
@@ -315,9 +154,9 @@ class Guards:
                 self._arrays.append([value, value.copy(), path])
         elif isinstance(value, FunctionType):
             for name, cell in zip(value.__code__.co_freevars, value.__closure__ or (), strict=False):
-                self.enter(_cell_value(cell), name)
+                self.enter(cell_value(cell), name)
             if "__wrapped__" in value.__dict__:
-                self.enter(value.__wrapped__, path)
+                self.enter(value.__dict__["__wrapped__"], path)
         elif isinstance(value, MethodType):
             self.enter(value.__func__, path)
             self.enter(value.__self__, path.rpartition(".")[0] or path)
@@ -325,16 +164,15 @@ class Guards:
             self.enter(value.func, f"{path}.func")
             self.enter(value.args, f"{path}.args")
             self.enter(value.keywords, f"{path}.keywords")
-        elif _is_cell(value):
-            if _is_engine(type(value).__module__):
+        elif is_cell(value):
+            if is_engine(type(value).__module__):
                 self.take_whole(value, path)
         elif dataclasses.is_dataclass(value) or isinstance(value, types.SimpleNamespace):
             self.take_whole(value, path)
-        elif hasattr(type(value), "__wrapped__") or hasattr(value, "__wrapped__"):
+        elif "__wrapped__" in getattr(value, "__dict__", ()):
             self.enter(value.__wrapped__, path)
-        elif _is_engine(type(value).__module__):
-            if hasattr(value, "fn"):
-                self.enter(value.fn, path)
+        elif is_engine(type(value).__module__) and hasattr(value, "fn"):
+            self.enter(value.fn, path)
 
     def _content(self, value: Any, path: str) -> None:
         content = Content(value, path)
@@ -347,7 +185,7 @@ class Guards:
         self._paths.setdefault(id(obj), path)
         if id(obj) in self._content_of:
             return
-        if _is_cell(obj):
+        if is_cell(obj):
             content: Content = CellContent(obj, path)
             self._cell_contents.append(content)  # type: ignore[arg-type]
         else:
@@ -363,7 +201,7 @@ class Guards:
         self.enter(cell, self._paths.get(id(cell), "self"))
         bases = type(cell).__mro__
         base = next(i for i, k in enumerate(bases) if k.__name__ == "Cell" and k.__module__ == "mycelia.nn.cell")
-        if any(_is_engine(k.__module__) for k in bases[:base]):
+        if any(is_engine(k.__module__) for k in bases[:base]):
             self.take_whole(cell, self._paths[id(cell)])
         for name in ("construct", "bprop"):
             self._note_class(type(cell), name, self._paths[id(cell)], cell.__dict__, self._of_cells)
@@ -378,11 +216,11 @@ class Guards:
             return value
         if id(obj) not in self._outside:
             if isinstance(obj, ModuleType):
-                if _is_engine(obj.__name__) or getattr(obj, "__file__", None) is None:
+                if is_engine(obj.__name__) or getattr(obj, "__file__", None) is None:
                     return value
                 self._paths.setdefault(id(obj), obj.__name__)
             elif isinstance(obj, type):
-                if _is_engine(obj.__module__) or "<locals>" in obj.__qualname__:
+                if is_engine(obj.__module__) or "<locals>" in obj.__qualname__:
                     return value
                 self._paths.setdefault(id(obj), obj.__qualname__)
             else:
@@ -392,17 +230,35 @@ class Guards:
             self._read_first(obj, name, value)
         return self._vary(self._homes.get(key, key), value)
 
+    def read_whole(self, obj: Any) -> None:
+        """Any attribute of ``obj``, and of what it holds, may be read."""
+        stack, seen = [obj], set[int]()
+        while stack:
+            top = stack.pop()
+            if id(top) not in self._outside or id(top) in seen:
+                continue
+            seen.add(id(top))
+            if isinstance(top, (tuple, list)):
+                stack.extend(top)
+            elif isinstance(top, dict):
+                stack.extend(top.values())
+            elif isinstance(top, (Tensor, FunctionType, ModuleType)):
+                continue
+            elif type(getattr(top, "__dict__", None)) is dict:
+                self.take_whole(top, self._paths.get(id(top), type(top).__name__))
+                stack.extend(top.__dict__.values())
+
     def missed(self, obj: Any, name: str) -> None:
         """``obj`` was asked for an attribute that it lacks."""
         own = getattr(obj, "__dict__", None)
         if id(obj) in self._outside and type(own) is dict:
             path = self._paths.get(id(obj), type(obj).__name__)
-            self._note_class(type(obj), name, path, own, self._of_cells if _is_cell(obj) else None)
+            self._note_class(type(obj), name, path, own, self._of_cells if is_cell(obj) else None)
 
     def _read_first(self, obj: Any, name: str, value: Any) -> None:
         path = f"{self._paths.get(id(obj), type(obj).__name__)}.{name}"
         if isinstance(obj, ModuleType):
-            if _is_engine(obj.__name__):
+            if is_engine(obj.__name__):
                 return
             self._note(obj.__dict__, name, value, path, "global")
             self._homes[(id(obj), name)] = id(obj.__dict__), name
@@ -415,20 +271,20 @@ class Guards:
             self.enter(value, path)
             return
         own = getattr(obj, "__dict__", None)
-        into = self._of_cells if _is_cell(obj) else None
+        into = self._of_cells if is_cell(obj) else None
         if type(own) is dict and name in own and not isinstance(getattr(type(obj), name, None), property):
             self._note(own, name, value, path, "attribute", obj, into)
             self.enter(value, path)
             return
-        static, home = _static(type(obj), name)
+        static, home = static_attribute(type(obj), name)
         if static is ABSENT:
-            if isinstance(value, (*_ATOMS, Tensor)):  # __getattr__ made it
+            if isinstance(value, (*ATOMS, Tensor)):  # __getattr__ made it
                 self._note(None, name, value, path, "attribute", obj, cls=AttributeSlot)
             if own is not None:
                 self.take_whole(obj, self._paths.get(id(obj), type(obj).__name__))
             return
-        if home is not None and _is_engine(home.__module__):
-            if _is_cell(obj):
+        if home is not None and is_engine(home.__module__):
+            if is_cell(obj):
                 for where, cell in obj.cells_and_names(self._paths.get(id(obj), "")):
                     self.take_whole(cell, where)
             return
@@ -453,7 +309,7 @@ class Guards:
         if own is not None and name not in own:
             self._note(own, name, ABSENT, f"{path}.{name}", "attribute", into=into)
         for k in cls.__mro__:
-            if _is_engine(k.__module__):
+            if is_engine(k.__module__):
                 break
             held = k.__dict__.get(name, ABSENT)
             self._note(k.__dict__, name, held, f"{k.__qualname__}.{name}", "class attribute", k)
@@ -465,7 +321,7 @@ class Guards:
     def watch_function(self, fn: FunctionType) -> None:
         """Note the globals a function names, and if it was there before the staging its cells, defaults and code."""
         scope = fn.__globals__
-        for name in _global_names(fn.__code__):
+        for name in global_names(fn.__code__):
             value = scope.get(name, ABSENT)
             if type(value) is Scalar:
                 continue
@@ -476,11 +332,13 @@ class Guards:
                 if varied is not value:
                     scope[name] = varied
                     self._patched.append(functools.partial(scope.__setitem__, name, value))
-        if "<locals>" in fn.__qualname__ and id(fn) not in self._outside or id(fn) in self._functions:
+        if ("<locals>" in fn.__qualname__ and id(fn) not in self._outside) or id(fn) in self._functions:
             return
         for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=False):
-            value = _cell_value(cell)
-            if type(value) is Scalar or isinstance(value, ModuleType) and value.__name__ == "mycelia.frontend.runtime":
+            value = cell_value(cell)
+            if type(value) is Scalar or (
+                isinstance(value, ModuleType) and value.__name__ == "mycelia.frontend.runtime"
+            ):
                 continue
             self._note(None, name, value, f"'{name}'", "closed-over variable", cell, cls=CellSlot)
             self.enter(value, name)
@@ -559,7 +417,7 @@ class Guards:
             if fn.__code__ is not code or fn.__defaults__ is not defaults or fn.__kwdefaults__ is not keywords:
                 return self._compare()
         for array, copy, _ in self._arrays:
-            if not _same_array(array, copy):
+            if not same_array(array, copy):
                 return self._compare()
         for tensor, value in self._values.values():
             if tensor._value is not value:
@@ -632,11 +490,11 @@ class Guards:
                     if found is not None:
                         yield found
         for array, copy, path in self._arrays:
-            if not _same_array(array, copy):
+            if not same_array(array, copy):
                 yield Change(path, "array", copy, array)
         for key, (tensor, value) in list(self._values.items()):
             if tensor._value is not value:
-                if not _same_array(np.asarray(tensor._value), np.asarray(value)):
+                if not same_array(np.asarray(tensor._value), np.asarray(value)):
                     yield Change(self._paths.get(key, "a tensor"), "value used in Python", value, tensor._value)
                 else:
                     self._values[key] = (tensor, tensor._value)
@@ -650,7 +508,7 @@ class Guards:
                 yield Change(f"{p.name}.requires_grad", "attribute", required, p._requires_grad)
         for obj, state, held in self._observed.values():
             now = state(obj)
-            if now is not held and not _equal_nests(now, held):
+            if now is not held and not equal_nests(now, held):
                 yield Change(f"the settings of a {type(obj).__name__}", "attribute", held, now)
         for t, dtype, shape in self._types:
             value = self._replaced.get(id(t), t)._value
@@ -716,12 +574,12 @@ class Guards:
             return None
         if isinstance(a, np.ndarray):
             copy = next((c for x, c, _ in self._arrays if x is a), a)
-            return None if _same_array(copy, b) and not b.flags.writeable else differs
+            return None if same_array(copy, b) and not b.flags.writeable else differs
         if isinstance(a, tuple):
             if len(a) != len(b):
                 return differs
             parts = (self._differs(x, y, f"{path}[{i}]", "item", at) for i, (x, y) in enumerate(zip(a, b, strict=True)))
-            return next((p for p in parts if p is not None and not (p.before is p.after)), None)
+            return next((p for p in parts if p is not None and p.before is not p.after), None)
         if isinstance(a, frozenset):
             return None if a == b else differs
         if isinstance(a, (FunctionType, property)):
@@ -779,52 +637,3 @@ class Guards:
         for t in self._replaced.values():
             self._outside.setdefault(id(t), t)
         self._epoch = epoch()
-
-
-def _cell_value(cell: CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return ABSENT
-
-
-def _static(cls: type, name: str) -> tuple[Any, type | None]:
-    for k in cls.__mro__:
-        if name in k.__dict__:
-            return k.__dict__[name], k
-    return ABSENT, None
-
-
-def _same_array(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
-    if a.shape != b.shape or a.dtype != b.dtype:
-        return False
-    if a.dtype.kind == "O":
-        return all(x is y for x, y in zip(a.flat, b.flat, strict=True))
-    return bool(np.array_equal(a, b)) or a.tobytes() == b.tobytes()
-
-
-def _equal_nests(a: Any, b: Any) -> bool:
-    if type(a) is not type(b):
-        return False
-    if isinstance(a, (tuple, list)):
-        return len(a) == len(b) and all(map(_equal_nests, a, b))
-    if isinstance(a, dict):
-        return a.keys() == b.keys() and all(_equal_nests(a[k], b[k]) for k in a)
-    if isinstance(a, (Tensor, np.ndarray)):
-        return a is b
-    return a is b or same_value(a, b) or bool(a == b)
-
-
-class Same:
-    """An object as a comparable value: equal to itself only, and kept alive, so that its place is not reused."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and other.value is self.value
-
-    def __hash__(self) -> int:
-        return id(self.value)

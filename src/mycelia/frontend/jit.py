@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from types import MethodType
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import WeakSet
 
 from mycelia.compiler.executable import Executable, TypesChanged, executable
 from mycelia.compiler.pipeline import optimize
@@ -27,8 +27,9 @@ from mycelia.core.errors import MyceliaError, shown_traceback
 from mycelia.frontend.convert import convert
 from mycelia.frontend.entry import ANY, Entry, PaddedEntry
 from mycelia.frontend.explain import leave
-from mycelia.frontend.guards import Change, Guards, same_value
+from mycelia.frontend.guards import Guards
 from mycelia.frontend.keys import MutableFloat, MutableInt, call_key, described
+from mycelia.frontend.noted import Change, same_value
 from mycelia.frontend.padding import NotPadded, pad_graph
 from mycelia.frontend.recompiles import (
     NOTICE_AFTER,
@@ -41,7 +42,6 @@ from mycelia.frontend.recompiles import (
 from mycelia.frontend.refusals import check_function, check_options, check_results
 from mycelia.frontend.shapes import Axis, SeenShapes, declared_axes
 from mycelia.ir.builder import Builder, restoring
-from mycelia.ir.printer import graph_text
 from mycelia.tensor import Parameter, Tensor, dispatch
 from mycelia.tensor.dispatch import type_of, value_in_graph
 from mycelia.tensor.mode import STAGE, staging, state
@@ -79,7 +79,7 @@ class Jit:
         self._pinned: dict[Any, Any] = {}  # keys of numbers that cannot be, with the reason
         self._pinned_names: dict[str, Any] = {}
         self._seen = SeenShapes() if dynamic else None
-        self._padded: WeakValueDictionary[Any, Executable] = WeakValueDictionary()
+        self._padded: WeakSet[Executable] = WeakSet()
         self._clock = 0
         self._noticed = False
         functools.update_wrapper(self, fn, updated=())
@@ -167,6 +167,7 @@ class Jit:
         guards.enter(self.fn, "self")
         inner: list[Tensor] = []
         counted = iter(range(len(numbers)))
+        paths = {d[1]: path for path, (kind, d) in arguments.items() if kind == "object"}
 
         def symbolic(x: Any) -> Any:
             if isinstance(x, Parameter):
@@ -182,7 +183,7 @@ class Jit:
                     self._varying.setdefault(("argument", i), None)
                 return guards.argument(i, int(x) if type(x) is MutableInt else float(x))
             elif hasattr(x, "__dict__") and not isinstance(x, type):
-                guards.enter(x, next((n for n, (_, d) in arguments.items() if d[1:] == (id(x),)), type(x).__name__))
+                guards.enter(x, paths.get(id(x), type(x).__name__))
             return x
 
         args_leaves, treedef = tree.flatten((args, kwargs))
@@ -212,8 +213,10 @@ class Jit:
         )  # fmt: skip
         self._learn_pinned(guards, arguments)
         entry, note = self._with_padding(entry, [a for a in args_leaves if _is_input(a)], declared)
-        if not isinstance(entry, PaddedEntry) or entry.padded.compile_seconds is None:
+        if not isinstance(entry, PaddedEntry) or entry.padded not in self._padded:
             self._record(entry, reasons, arguments, note)
+        if isinstance(entry, PaddedEntry):
+            self._padded.add(entry.padded)
         self._keep(key, entry)
         return entry
 
@@ -240,13 +243,13 @@ class Jit:
             return entry, f"  (exact shape: {why})"
         if any(d is not None for own in outs[entry.n_out :] for d in own):
             return entry, "  (exact shape: a tensor that is written has a varying axis)"
-        key = (graph_text(graph), entry.pairs)
-        made = self._padded.get(key)
-        if made is None:
-            made = self._padded[key] = executable(graph, entry.pairs)
+        made = executable(graph, entry.pairs)
         shapes = [tuple([padded[d] if d is not None else n for n, d in zip(t.shape, dims[i], strict=True)])
                   for i, t in enumerate(tensors)]  # fmt: skip
-        cut = [v.shape if any(d is not None for d in own) else None for v, own in zip(entry.graph.outputs, outs, strict=True)]
+        cut = [
+            v.shape if any(d is not None for d in own) else None
+            for v, own in zip(entry.graph.outputs, outs, strict=True)
+        ]
         text = ", ".join(f"{n} to {padded[n]}" for n in lengths)
         return PaddedEntry(entry, shapes, cut, lengths, made), f"  (padded: {text})"
 
@@ -295,9 +298,7 @@ class Jit:
             else:
                 self._pinned_names[guards.path_of(k)] = location
 
-    def _record(
-        self, entry: Entry, reasons: list[Reason], arguments: dict[str, tuple[str, Any]], note: str
-    ) -> None:
+    def _record(self, entry: Entry, reasons: list[Reason], arguments: dict[str, tuple[str, Any]], note: str) -> None:
         made = Compilation(len(self.compilations) + 1, datetime.datetime.now(), reasons, arguments, entry, note)
         self.compilations.append(made)
         if made.number > NOTICE_AFTER and not self._noticed:
@@ -391,6 +392,7 @@ def jit(
         return function
     if hasattr(function, "construct"):  # a Cell stays a Cell, compiled whenever it is called
         function.__dict__["_jit_requested"] = True
+        function.__dict__["_jit_options"] = {"cache_limit": cache_limit, "dynamic": bool(dynamic)}
         return function
     return Jit(function, cache_limit=cache_limit, dynamic=bool(dynamic))
 
@@ -403,7 +405,7 @@ def _call_compiled(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
         calls = owner.__dict__["_compiled_calls"] = {}
     held = calls.get(key)
     if held is None:
-        held = calls[key] = Jit(fn)
+        held = calls[key] = Jit(fn, **owner.__dict__.get("_jit_options", {}))
     return held(*args, **kwargs)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from mycelia.core import tree
 from mycelia.core.dtypes import DType
-from mycelia.frontend.guards import Same, brief
+from mycelia.frontend.noted import Same, brief
 from mycelia.tensor.tensor import Parameter, Tensor
 
 _NUMBERS = (int, float)

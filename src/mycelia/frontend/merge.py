@@ -28,6 +28,7 @@ from mycelia.ir.types import TensorType
 from mycelia.ops.operands import cast
 from mycelia.tensor import Parameter, Tensor
 from mycelia.tensor.mode import staging
+from mycelia.tensor.scalar import Scalar, plain
 from mycelia.tensor.tensor import wrap
 
 _NUMBERS = (bool, int, float, complex)
@@ -78,6 +79,7 @@ class Frozen:
     __slots__ = ("content", "leaves", "marker", "obj", "parts", "treedef")
 
     def __init__(self, obj: Any) -> None:
+        obj = plain(obj) if type(obj) is Scalar else obj  # what a number is joined to depends on its value
         self.obj = obj
         self.marker = obj if isinstance(obj, Undefined) else None
         content = obj

@@ -59,7 +59,9 @@ def _marked(value: Any, around: tuple[int, ...]) -> Any:
         return MutableFloat(value)
     if isinstance(value, (tuple, list, dict)):
         if id(value) in around:
-            raise ArgumentTypeError("mutable", "input_data", got="a container that contains itself", takes="a finite nest")
+            raise ArgumentTypeError(
+                "mutable", "input_data", got="a container that contains itself", takes="a finite nest"
+            )
         inside = (*around, id(value))
         if isinstance(value, dict):
             return type(value)((k, _marked(v, inside)) for k, v in value.items())

@@ -27,13 +27,19 @@ def involves_tensors(values: Sequence[Any]) -> bool:
 
 def less(a: Any, b: Any) -> Any:
     """``a < b``: a bool, or what a tensor makes of it."""
-    if not (isinstance(a, (tuple, list)) and type(a) is type(b) and involves_tensors((a, b))):
-        return see(a) < see(b)
-    result: Any = len(a) < len(b)
-    for x, y in reversed(list(zip(a, b, strict=False))):
-        first, tied, rest = less(x, y), see(x) == see(y), result
-        result = any_of(first, lambda t=tied, r=rest: all_of(t, lambda: r))  # type: ignore[misc]
-    return result
+    if isinstance(a, (tuple, list)) and type(a) is type(b) and involves_tensors((a, b)):
+        return _less_from(a, b, 0)
+    return see(a) < see(b)
+
+
+def _less_from(a: Sequence[Any], b: Sequence[Any], i: int) -> Any:
+    """As ``less``, of what is left from item ``i`` on; the items before are equal."""
+    if i == min(len(a), len(b)):
+        return len(a) < len(b)
+    tied = a[i] is b[i] or truth(see(a[i]) == see(b[i]))
+    if type(tied) is bool:
+        return _less_from(a, b, i + 1) if tied else less(a[i], b[i])
+    return any_of(less(a[i], b[i]), lambda: all_of(tied, lambda: _less_from(a, b, i + 1)))
 
 
 def extreme(name: str) -> Callable[..., Any]:
@@ -97,7 +103,7 @@ def index(items: Sequence[Any], value: Any, *bounds: int) -> Any:
     places = range(len(items))[slice(*bounds, None) if len(bounds) == 1 else slice(*(bounds or (None,)))]
     equal = [(i, items[i] is value or truth(see(items[i]) == see(value))) for i in places]
     known = next((k for k, (_, e) in enumerate(equal) if e is True), len(equal))
-    asked = [(i, e) for i, e in equal[:known] if e is not False]
+    asked = [(i, e) for i, e in equal[:known] if isinstance(e, Tensor)]
     found = fold(False, [e for _, e in equal])
     if type(found) is bool and not asked:
         return items.index(value, *bounds) if not found else equal[known][0]

@@ -19,7 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from mycelia.core.dtypes import DType
+from mycelia.compiler.passes import dead_code
+from mycelia.core.dtypes import DType, int64
+from mycelia.core.errors import MyceliaError
 from mycelia.ir.builder import Builder, constant_p
 from mycelia.ir.graph import Graph, Node, Value
 from mycelia.ir.types import TensorType
@@ -91,8 +93,6 @@ def pad_graph(graph: Graph, axes: dict[int, Dims], padded: dict[int, int]) -> tu
         params.append(builder.param(TensorType(p.type.dtype, padder.shape(p.shape, dims))))
         padder.env[p] = wrap(params[-1]), dims
     order = sorted(padded)
-    from mycelia.core.dtypes import int64
-
     for length in order:
         params.append(builder.param(TensorType(int64, ())))
         padder.lengths[length] = wrap(params[-1])
@@ -104,14 +104,18 @@ def pad_graph(graph: Graph, axes: dict[int, Dims], padded: dict[int, int]) -> tu
             if not any(d is not None for _, dims in inputs for d in dims):
                 made = _unchanged(node, inputs)
             else:
-                made = _padded(padder, node, inputs)
+                try:
+                    made = _padded(padder, node, inputs)
+                except MyceliaError:  # the operator refuses the padded shape
+                    raise padder.refuse("takes no padded axis there") from None
             for v, (t, dims) in zip(node.outputs, made, strict=True):
-                if t.shape != padder.shape(v.shape, dims):
+                kept = all(d is None or d == n for d, n in zip(dims, v.shape, strict=True))
+                if not kept or t.shape != padder.shape(v.shape, dims):
                     raise padder.refuse("made another shape than expected")
                 padder.env[v] = t, dims
         outs = [padder.env[v] for v in graph.outputs]
         made_graph = builder.finish([value_in_graph(t) for t, _ in outs])
-    return made_graph, [dims for _, dims in outs], order
+    return dead_code.run(made_graph)[0], [dims for _, dims in outs], order
 
 
 def _unchanged(node: Node, inputs: list[tuple[Tensor, Dims]]) -> Made:
@@ -142,7 +146,9 @@ def _elementwise(padder: _Padder, node: Node, inputs: list[tuple[Tensor, Dims]])
     for _, own in inputs:
         for i, d in enumerate(own):
             wanted[rank - len(own) + i] = d if d is not None else wanted[rank - len(own) + i]
-    inputs = [_spread(padder, v, x, tuple(wanted[rank - v.type.rank :])) for v, x in zip(node.inputs, inputs, strict=True)]
+    inputs = [
+        _spread(padder, v, x, tuple(wanted[rank - v.type.rank :])) for v, x in zip(node.inputs, inputs, strict=True)
+    ]
     dims = _joined(padder, [v.shape for v in node.inputs], [d for _, d in inputs])
     out = apply(node.op, *[t for t, _ in inputs], **node.attrs)
     return [(t, dims) for t in (out if node.op.multi else (out,))]
@@ -150,7 +156,7 @@ def _elementwise(padder: _Padder, node: Node, inputs: list[tuple[Tensor, Dims]])
 
 def _spread(padder: _Padder, value: Value, made: tuple[Tensor, Dims], wanted: Dims) -> tuple[Tensor, Dims]:
     """A value that is the same all along an axis, for the padded length of that axis; any other as it is."""
-    t, dims = made
+    dims = made[1]
     missing = [i for i, d in enumerate(wanted) if d is not None and dims[i] is None and value.shape[i] == d != 1]
     if not missing or value.node is None:
         return made
@@ -226,7 +232,7 @@ def _mean(padder: _Padder, node: Node, inputs: list[tuple[Tensor, Dims]]) -> Mad
     total = apply(reduction.reduce_sum_p, padder.masked(x, dims, axes, 0), axes=axes, keepdims=keepdims)
     count: Any = prod(node.inputs[0].shape[a] for a in axes if dims[a] is None)
     for length in folded:
-        count = padder.lengths[length] * count  # type: ignore[index]
+        count = padder.lengths[length] * count
     return [(total / apply(cast_p, count, dtype=x.dtype), out_dims)]
 
 

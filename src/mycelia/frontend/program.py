@@ -20,9 +20,16 @@ from typing import Any
 import numpy as np
 
 from mycelia.core import tree
-from mycelia.core.errors import ArgumentTypeError, ArgumentValueError, DTypeError, ShapeError, StateError
+from mycelia.core.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    DTypeError,
+    ShapeError,
+    StateError,
+    UnsupportedError,
+)
 from mycelia.frontend.convert import convert
-from mycelia.frontend.effects import can_raise
+from mycelia.frontend.effects import raise_p
 from mycelia.frontend.guards import Guards
 from mycelia.ir.builder import Builder, restoring
 from mycelia.ir.graph import Graph
@@ -95,7 +102,7 @@ class Program:
     raises: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        self.raises = can_raise(self.graph)
+        self.raises = _can_raise(self.graph)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Program:
         return self
@@ -193,6 +200,7 @@ def stage_program(fn: Any, args: Sequence[Any], where: str) -> Program:
 
     Raises:
         ArgumentTypeError: ``fn`` is not callable, or an argument is a NumPy array.
+        UnsupportedError: an argument has a length that is not known.
         StateError: called while a graph is being staged.
 
     >>> import mycelia as ms
@@ -211,6 +219,11 @@ def stage_program(fn: Any, args: Sequence[Any], where: str) -> Program:
 
     def symbolic(x: Any) -> Any:
         if isinstance(x, Tensor):
+            if -1 in x.shape:
+                raise UnsupportedError(
+                    where, "inputs", got=f"a Tensor whose shape varies, {x.shape}", takes="Tensors of one shape",
+                    hint="export a file for each shape, or pad the inputs to one",
+                )  # fmt: skip
             inner.append(wrap(builder.param(type_of(x))))
             return inner[-1]
         if isinstance(x, np.ndarray):
@@ -243,6 +256,20 @@ def stage_program(fn: Any, args: Sequence[Any], where: str) -> Program:
         state_writes=[position[id(t)] for t in written], input_writes=input_writes,
         training=bool(getattr(fn, "training", False)),
     )  # fmt: skip
+
+
+def _can_raise(graph: Graph) -> bool:
+    """Whether a graph or one that it holds may leave an error; each is looked at once, however often it is held."""
+    seen, stack = {graph}, [graph]
+    while stack:
+        for node in stack.pop().nodes:
+            if node.op is raise_p:
+                return True
+            for _, held in node.subgraphs:
+                if held not in seen:
+                    seen.add(held)
+                    stack.append(held)
+    return False
 
 
 def random_stream(stream: int) -> Tensor:

@@ -48,3 +48,10 @@ def wrote(owner: Any) -> None:
     """An attribute, item or variable of ``owner`` is about to be set by the program."""
     if state.phase == STAGE and (guards := state.builder.notes.get("guards")) is not None:  # type: ignore[union-attr]
         guards.wrote(owner)
+
+
+def whole(obj: Any) -> Any:
+    """The object itself, of which Python itself is about to read attributes (``vars``, class patterns)."""
+    if state.phase == STAGE and (guards := state.builder.notes.get("guards")) is not None:  # type: ignore[union-attr]
+        guards.read_whole(obj)
+    return obj

@@ -17,7 +17,7 @@ from types import MethodType
 from typing import Any
 
 from mycelia.core.errors import ArgumentTypeError, SourceLocation, user_location
-from mycelia.frontend.guards import Change, brief, same_value
+from mycelia.frontend.noted import Change, brief, same_value
 
 #: After so many compilations of one function beyond the first a notice is given.
 NOTICE_AFTER = 8
@@ -105,9 +105,8 @@ def argument_reasons(
         elif a[0] == "tensor" and a[1] != b[1]:
             reasons.append(_tensor_reason(path, a[1], b[1]))
         elif a[0] == "object" and a[1] != b[1]:
-            reasons.append(Reason(
-                f"argument '{path}': another {b[1][0]}", advice="pass the same object again: others are compared by identity"
-            ))  # fmt: skip
+            advice = "pass the same object again: objects are compared by identity"
+            reasons.append(Reason(f"argument '{path}': another {b[1][0]}", advice=advice))
         elif a[0] in ("number", "value") and not same_value(a[1], b[1]):
             reasons.append(_number_reason(path, a[1], b[1], pinned))
     return reasons

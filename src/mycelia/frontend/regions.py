@@ -387,6 +387,10 @@ def advance(iterator: Any) -> Any:
 # -- calls of converted functions ------------------------------------------------------------------------
 
 
+#: Marks an error that came out of the body of a staged loop: it depends on how often that runs.
+LEFT_LOOP = "_ms_left_loop"
+
+
 class Frame:
     """One call of a converted function: where its own regions begin."""
 
@@ -414,7 +418,10 @@ class Frame:
 
     def leave(self) -> None:
         """The call ends."""
-        if not self.suspended:
+        if not self.suspended and len(_local.regions) > self.base:
+            error = sys.exc_info()[1]
+            if error is not None:
+                error.__dict__[LEFT_LOOP] = True
             unwind(self.base)
 
     def suspend(self, value: Any) -> Any:

@@ -302,6 +302,9 @@ class ExpressionRewriter(ast.NodeTransformer):
                 keyword.value = self.expression(keyword.value)
             if node.func.id in ("locals", "vars") and not node.args:
                 return ast.copy_location(runtime("visible", node), node)
+            if node.func.id == "vars":
+                node.args = [runtime("whole", a) for a in node.args]
+                ast.fix_missing_locations(node)
             return node
         self.changed = True
         self._generic(node)

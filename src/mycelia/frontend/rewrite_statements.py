@@ -44,6 +44,7 @@ from mycelia.frontend.jumps import (
 )
 from mycelia.frontend.patterns import lower_matches
 from mycelia.frontend.rewrite_expressions import (
+    RUNTIME,
     ExpressionRewriter,
     Truth,
     assign,
@@ -62,7 +63,11 @@ Statements = Sequence[ast.stmt]
 Code = list[ast.stmt]
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+#: What may raise an error besides ``raise``.
+_MAY_FAIL = (ast.Call, ast.Assert, ast.Subscript, ast.BinOp, ast.AugAssign, ast.Attribute)
 _MAX_MOVED = 60
+#: How many ``try`` blocks are made inside each other: Python nests no more than twenty blocks.
+_MAX_NESTED = 6
 
 
 def _own_parts(body: Statements) -> list[ast.AST]:
@@ -124,14 +129,15 @@ class FunctionRewriter:
         self.uses_frame = _has_regions(self.body)
         if "return" in flagged(self.body, False) and not always_jumps(self.body):
             end = ast.Return(ast.Constant(None))
-            self.body.append(ast.copy_location(end, self.body[-1]))
+            last = self.body[-1]
+            self.body.append(ast.copy_location(end, getattr(last, "test", None) or getattr(last, "iter", None) or last))
             ast.fix_missing_locations(end)
         self.flow = Flow(node)
         self.marked = self._may_be_unbound()
         self.expressions = ExpressionRewriter(self)
         self._numbers: Iterator[int] = parent._numbers if parent is not None else itertools.count(1)
         self._inside = 0
-        self._moved = 0
+        self._moved = self._nested = 0
         self._loops: list[str] = []
         self._catchers: list[_Catcher] = []
 
@@ -286,7 +292,7 @@ class FunctionRewriter:
         test = self.expressions.test(s.test)
         b = self.fresh("b")
         self._inside += 1
-        first, second = self.block(body), self.block(orelse)
+        first, second = self._taking_up(b, body, s), self._taking_up(b, orelse, s)
         self._inside -= 1
         here = runtime("locals")
         start = runtime("branch", test, ast.Constant(s.lineno), *self._named(state))
@@ -302,6 +308,22 @@ class FunctionRewriter:
             ]
         return self._placed(code, s)
 
+    def _taking_up(self, owner: str, statements: Statements, where: ast.AST) -> Code:
+        """The code of a branch; an error that arises in it belongs to it."""
+        fails = any(isinstance(n, _MAY_FAIL) for n in _own_parts(statements))
+        chained = len(statements) == 1 and isinstance(statements[0], ast.If)  # ``elif``: its own branches do it
+        if not fails or chained or self._nested >= _MAX_NESTED:
+            return self.block(statements)
+        self._nested += 1
+        body = self.block(statements)
+        self._nested -= 1
+        error = self.fresh("x")
+        taken = method(owner, "failed", name(error), ast.Constant(bool(self._catchers)))
+        handler = ast.ExceptHandler(
+            attribute(RUNTIME, "Error"), error, [ast.If(ast.UnaryOp(ast.Not(), taken), [ast.Raise(None, None)], [])]
+        )
+        return self._placed([ast.Try(body or [ast.Pass()], [handler], [], [])], where)
+
     def _guarded(self, rest: Statements, where: ast.stmt) -> Code:
         """``rest``, run if no path has jumped."""
         kinds = flagged(rest, True)
@@ -314,7 +336,7 @@ class FunctionRewriter:
         g = self.fresh("b")
         here = runtime("locals")
         self._inside += 1
-        body = [*(before or []), *self.block(rest)]
+        body = [*(before or []), *self._taking_up(g, rest, where)]
         self._inside -= 1
         kept = None if kinds else self.fresh("k")
         code: Code = [] if kept is None else [ast.Assign([store(kept)], name(JUMP))]
@@ -401,14 +423,18 @@ class FunctionRewriter:
     def _on_Raise(self, s: ast.Raise) -> Code:
         s.exc = None if s.exc is None else self.expressions.expression(s.exc)
         s.cause = None if s.cause is None else self.expressions.expression(s.cause)
-        if not self._inside or s.exc is None:
+        if s.exc is None:
+            return [s]
+        if not self._inside:
+            self.expressions.changed = True
+            s.exc = ast.copy_location(runtime("raised", s.exc), s.exc)
             return [s]
         native: ast.expr = attribute(FRAME, "native")
         if self._catchers:
             native = ast.Compare(method(FRAME, "mark"), [ast.Eq()], [name(self._catchers[-1].mark)])
         error = self.fresh("e")
         staged = runtime("stage_raise", name(error), s.cause or ast.Constant(None), ast.Constant(bool(self._catchers)))
-        real = ast.copy_location(ast.Raise(name(error), s.cause), s)
+        real = ast.copy_location(ast.Raise(runtime("raised", name(error)), s.cause), s)
         code: Code = [
             ast.Assign([store(error)], s.exc),
             ast.If(native, [real], []),
@@ -561,8 +587,17 @@ class FunctionRewriter:
             handler.body.insert(0, self._at(self._unwind(mark), handler))
         self._catchers.pop()
         if s.finalbody:
-            s.finalbody = [*self._placed([self._unwind(mark)], s), *self.block(s.finalbody)]
+            s.finalbody = [*self._placed([self._unwind(mark)], s), *self._final(s.finalbody)]
         return [*code, s]
+
+    def _final(self, body: Statements) -> Code:
+        """``finally``: a jump that it runs before is put aside meanwhile."""
+        if flagged(body, True):
+            return self.block(body)
+        kept = self.fresh("k")
+        aside: Code = [ast.Assign([store(kept)], name(JUMP)), ast.Assign([store(JUMP)], ast.Constant(0))]
+        back: Code = [ast.Assign([store(JUMP)], name(kept))]
+        return [*self._placed(aside, body[0]), *self.block(body), *self._placed(back, body[-1])]
 
     _on_TryStar = _on_Try  # noqa: N815
 
@@ -573,6 +608,9 @@ class FunctionRewriter:
 
     def _on_Match(self, s: ast.Match) -> Code:
         s.subject = self.expressions.seen(self.expressions.expression(s.subject))
+        if any(isinstance(n, ast.MatchClass) for case in s.cases for n in ast.walk(case.pattern)):
+            s.subject = ast.copy_location(runtime("whole", s.subject), s.subject)
+            self.expressions.changed = True
         for case in s.cases:
             if case.guard is not None:
                 case.guard = self.expressions.expression(case.guard)

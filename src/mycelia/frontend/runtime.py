@@ -6,7 +6,7 @@ values it does what Python does, on tensors of a graph it stages.
 
 from __future__ import annotations
 
-from builtins import globals, locals  # called in the user's frame
+from builtins import Exception as Error, globals, locals  # called in the user's frame
 from operator import eq, ge, gt, is_, is_not, le, lt, ne
 from typing import Any
 
@@ -28,10 +28,10 @@ from mycelia.frontend.branches import (
     truth,
 )
 from mycelia.frontend.calls import call, holds
-from mycelia.frontend.effects import raise_unless
+from mycelia.frontend.effects import OUTSIDE, UNCATCHABLE, raise_unless, raised
 from mycelia.frontend.implicit import see
 from mycelia.frontend.loops import clear, loop
-from mycelia.frontend.reads import attr
+from mycelia.frontend.reads import attr, whole
 from mycelia.frontend.regions import (
     Frame,
     advance,
@@ -50,11 +50,11 @@ from mycelia.frontend.undefined import Undefined, sure, use
 from mycelia.tensor.dispatch import constant
 
 __all__ = [
-    "Frame", "Undefined", "advance", "all_of", "and_", "any_of", "attr", "born", "branch", "call", "chain", "clear", "contains",
-    "contains_not", "depth", "eq", "ge", "globals", "going", "gt", "guard", "holds", "if_expr", "is_", "is_not",
-    "jumped", "keep", "le", "locals", "loop", "lt", "ne", "new", "not_", "or_", "own_cell", "see", "stage_raise",
-    "sure", "touch", "touch_attribute", "touch_cell", "touch_global", "touch_items", "touch_read", "truth", "use",
-    "visible",
+    "Error", "Frame", "Undefined", "advance", "all_of", "and_", "any_of", "attr", "born", "branch", "call", "chain",
+    "clear", "contains", "contains_not", "depth", "eq", "ge", "globals", "going", "gt", "guard", "holds", "if_expr",
+    "is_", "is_not", "jumped", "keep", "le", "locals", "loop", "lt", "ne", "new", "not_", "or_", "own_cell", "raised",
+    "see", "stage_raise", "sure", "touch", "touch_attribute", "touch_cell", "touch_global", "touch_items",
+    "touch_read", "truth", "use", "visible", "whole",
 ]  # fmt: skip
 
 
@@ -82,10 +82,7 @@ def keep(condition: Any) -> bool:
 def stage_raise(error: Any, cause: Any = None, caught_here: bool = False) -> None:
     """``raise error from cause`` on a path that depends on a tensor: it happens when the graph runs."""
     if caught_here:
-        raise GraphError(
-            "raise", message="an error raised under a condition on a tensor cannot be caught inside the graph",
-            hint="put the try statement around the call of the compiled function",
-        )  # fmt: skip
+        raise GraphError("raise", message=UNCATCHABLE, hint=OUTSIDE)
     made = error() if isinstance(error, type) else error
     if not isinstance(made, BaseException):
         raise TypeError("exceptions must derive from BaseException")

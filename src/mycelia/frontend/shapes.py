@@ -66,7 +66,9 @@ def check_inputs(name: str, construct: Callable[..., Any], inputs: tuple[Any, ..
     if wrong:
         raise ArgumentValueError(where, wrong[0], got="a value", takes=f"one of {', '.join(known)}")
     if len(inputs) > len(known) and not variadic:
-        raise ArgumentValueError(where, "inputs", got=f"{len(inputs)} inputs", takes=f"{len(known)}: {', '.join(known)}")
+        raise ArgumentValueError(
+            where, "inputs", got=f"{len(inputs)} inputs", takes=f"{len(known)}: {', '.join(known)}"
+        )
 
 
 def declared_axes(cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Axis]:
@@ -84,14 +86,16 @@ def declared_axes(cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> l
     given = dict(enumerate(spec[0])) | spec[1]
     found: list[Axis] = []
     count = 0
-    for name, value in zip(names, args, strict=False):
+    called = list(inspect.signature(cell.construct).parameters)
+    for position, (name, value) in enumerate(zip(names, args, strict=False)):
+        label = called[position] if position < len(called) else str(name)
         wanted = tree.leaves(given[name]) if name in given else []
         leaves = tree.leaves(value)
         for i, leaf in enumerate(leaves):
             if isinstance(leaf, Parameter) or not isinstance(leaf, Tensor):
                 continue
             if len(wanted) == len(leaves) and isinstance(wanted[i], Tensor):
-                found += _of_tensor(cell, str(name), count, leaf, wanted[i])
+                found += _of_tensor(cell, label, count, leaf, wanted[i])
             count += 1
     return found
 
@@ -99,7 +103,9 @@ def declared_axes(cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> l
 def _of_tensor(cell: Any, name: str, index: int, tensor: Tensor, wanted: Tensor) -> list[Axis]:
     declared = wanted._value
     dims = declared.dims if type(declared) is Unfilled else declared.shape
-    fits = len(dims) == tensor.ndim and all(not isinstance(d, int) or d == n for d, n in zip(dims, tensor.shape, strict=True))
+    fits = len(dims) == tensor.ndim and all(
+        not isinstance(d, int) or d == n for d, n in zip(dims, tensor.shape, strict=True)
+    )
     if not fits or declared.dtype != tensor._value.dtype:
         shape = ", ".join("None" if d is None else str(d) for d in dims)
         raise ShapeError(
@@ -131,5 +137,3 @@ class SeenShapes:
                 if len(lengths) > 1:
                     found.append(Axis(i, axis, n, padded_length(n)))
         return found
-
-

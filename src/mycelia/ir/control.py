@@ -137,15 +137,18 @@ def _lower_scan(
 scan_p = Primitive("scan", infer=_infer_scan, lower=_lower_scan, multi=True, onnx="Loop")
 
 
-def _infer_call(*types: TensorType, graph: Graph, recompute: bool = False) -> tuple[TensorType, ...]:
+def _infer_call(
+    *types: TensorType, graph: Graph, recompute: bool = False, apart: bool = False
+) -> tuple[TensorType, ...]:
     _check_inputs("call", graph, types, "called graph")
     return graph.output_types
 
 
-def _lower_call(*arrays: Any, graph: Graph, recompute: bool = False) -> tuple[Any, ...]:
+def _lower_call(*arrays: Any, graph: Graph, recompute: bool = False, apart: bool = False) -> tuple[Any, ...]:
     return tuple(evaluate(graph, arrays))
 
 
+#: ``recompute``: its residuals are computed again; ``apart``: not to be merged with equal operators around it.
 call_p = Primitive("call", infer=_infer_call, lower=_lower_call, multi=True)
 
 

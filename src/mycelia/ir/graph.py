@@ -113,10 +113,6 @@ class Graph:
     def output_types(self) -> tuple[TensorType, ...]:
         return tuple(v.type for v in self.outputs)
 
-    def count_nodes(self) -> int:
-        """Number of nodes, those of sub-graphs included."""
-        return sum(1 + sum(g.count_nodes() for _, g in node.subgraphs) for node in self.nodes)
-
     def __repr__(self) -> str:
         return f"<graph {self.name}: {len(self.params)} params, {len(self.nodes)} nodes>"
 

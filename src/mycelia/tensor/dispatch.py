@@ -26,7 +26,8 @@ from mycelia.tensor.mode import PLAIN, RECORD, STAGE, current_builder, state
 from mycelia.tensor.scalar import Scalar, plain
 from mycelia.tensor.symbol import Unfilled
 from mycelia.tensor.tape import TapeNode
-from mycelia.tensor.tensor import Tensor, left_behind, wrap
+from mycelia.tensor.tensor import Tensor, wrap
+from mycelia.tensor.valueless import left_behind
 
 _BY_NP = dtypes._BY_NP
 

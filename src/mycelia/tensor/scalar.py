@@ -143,6 +143,13 @@ def _derived(fn: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[..., 
     return forward, reflected
 
 
+def _unary(fn: Callable[..., Any]) -> Callable[..., Any]:
+    def made(self: Scalar) -> Any:
+        return self._make(fn, self)
+
+    return made
+
+
 def _asked(fn: Callable[..., Any]) -> Callable[..., Any]:
     def plain(self: Scalar, *args: Any) -> Any:
         if args and isinstance(args[0], Tensor):
@@ -152,13 +159,12 @@ def _asked(fn: Callable[..., Any]) -> Callable[..., Any]:
     return plain
 
 
-
 for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod"):
     _forward, _back = _derived(getattr(operator, _name))
     setattr(Scalar, f"__{_name}__", _forward)
     setattr(Scalar, f"__r{_name}__", _back)
 for _name in ("neg", "pos", "abs"):
-    setattr(Scalar, f"__{_name}__", lambda self, fn=getattr(operator, _name): self._make(fn, self))
+    setattr(Scalar, f"__{_name}__", _unary(getattr(operator, _name)))
 for _name, _fn in (
     ("lt", operator.lt), ("le", operator.le), ("gt", operator.gt), ("ge", operator.ge), ("eq", operator.eq),
     ("ne", operator.ne), ("pow", pow), ("rpow", lambda a, b: b**a), ("divmod", divmod),

@@ -69,7 +69,9 @@ class Unfilled:
         for d in dims:
             known = isinstance(d, int) and not isinstance(d, bool) and (d >= 0 or d == -1)
             if d is not None and not known and not isinstance(d, Symbol):
-                raise ArgumentValueError("Tensor", "shape", got=repr(d), takes="lengths, None or a Symbol for each axis")
+                raise ArgumentValueError(
+                    "Tensor", "shape", got=repr(d), takes="lengths, None or a Symbol for each axis"
+                )
         self.dtype = dtype.np
         self.dims = tuple([None if d == -1 else d for d in dims])
         self.shape = tuple([d if isinstance(d, int) else -1 for d in self.dims])

@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 from tests.oracles.graph_programs.given import Tensor, ms
 
-
 #: How often the first call is repeated once everything is compiled.
 REPETITIONS = 5
 
@@ -200,7 +199,7 @@ def _check_call(fn: Callable[..., Any], arguments: tuple[Any, ...], expected: An
 
 
 def run_program(one: Program) -> Outcome:
-    """Compile and call a program; timed are its first call, and the quickest of the same call again after all others."""
+    """Compile and call a program; timed are its first call and, after all others, the quickest repetition of it."""
     times: list[tuple[float, float]] = []
     problems: list[str] = []
     try:

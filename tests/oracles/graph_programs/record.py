@@ -75,7 +75,7 @@ def main() -> None:
     parser.add_argument("mindspore")
     parser.add_argument("names", nargs="*")
     parser.add_argument("--rounds", type=int, default=3, help="processes per program; the least seconds are kept")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     pythons = {"mindspore": options.mindspore, "mycelia": sys.executable}
     files = {framework: HERE / f"{framework}.json" for framework in pythons}
     known: dict[str, dict[str, Any]] = {

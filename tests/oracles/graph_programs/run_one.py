@@ -10,7 +10,7 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
-from tests.oracles.graph_programs import control_flow, edits, gradients, syntax
+from tests.oracles.graph_programs import control_flow, data_dependent, edits, gradients, syntax
 from tests.oracles.graph_programs.program import Edit, Outcome, Program, run_edit, run_program, warm_up
 
 KINDS: dict[str, list[Program]] = {
@@ -19,6 +19,7 @@ KINDS: dict[str, list[Program]] = {
     "gradients": gradients.PROGRAMS,
 }
 PROGRAMS: dict[str, Program | Edit] = {f"{kind}/{p.name}": p for kind, all_of in KINDS.items() for p in all_of}
+PROGRAMS.update({f"data/{p.name}": p for p in data_dependent.PROGRAMS})
 PROGRAMS.update({f"edits/{e.name}": e for e in edits.EDITS})
 
 

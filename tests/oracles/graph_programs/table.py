@@ -42,21 +42,26 @@ def time_of(outcome: dict[str, Any]) -> str:
     return f"{outcome['processor'][0]:.2g}" if outcome["processor"] else ""
 
 
-def count(outcomes: Outcomes, result: str, kind: str = "") -> int:
-    """How many of the sixty have this result."""
-    names = [n for n in outcomes if n.startswith(kind) and not n.startswith("edits/")]
-    return sum(outcomes[n]["result"] == result for n in names)
+def of_kind(outcomes: Outcomes, *kinds: str) -> Outcomes:
+    """The outcomes of the programs of some kinds."""
+    return {name: o for name, o in outcomes.items() if name.partition("/")[0] in kinds}
+
+
+def count(outcomes: Outcomes, result: str) -> int:
+    """How many have this result."""
+    return sum(o["result"] == result for o in outcomes.values())
 
 
 def summary(theirs: Outcomes, ours: Outcomes) -> str:
-    """The sentences before the tables."""
-    both = [n for n in ours if not n.startswith("edits/") and ours[n]["result"] == theirs[n]["result"] == "ok"]
+    """The sentences before the tables, about the sixty."""
+    theirs, ours = of_kind(theirs, *KINDS), of_kind(ours, *KINDS)
+    both = [n for n in ours if ours[n]["result"] == theirs[n]["result"] == "ok"]
     ratio = statistics.geometric_mean(theirs[n]["processor"][0] / ours[n]["processor"][0] for n in both)
     again = statistics.geometric_mean(theirs[n]["seconds"][1] / ours[n]["seconds"][1] for n in both)
-    refused = [o["lines"] for n, o in theirs.items() if o["result"] == "error" and not n.startswith("edits/")]
+    refused = [o["lines"] for o in theirs.values() if o["result"] == "error"]
     parts = [
-        f"{title} {count(theirs, 'ok', k)} and {count(ours, 'ok', k)} of {sum(n.startswith(k) for n in ours)}"
-        for k, title in (("syntax", "syntax"), ("control flow", "control flow"), ("gradients", "gradients"))
+        f"{k} {count(of_kind(theirs, k), 'ok')} and {count(of_kind(ours, k), 'ok')} of {len(of_kind(ours, k))}"
+        for k in KINDS
     ]
     return (
         f"MindSpore computes {count(theirs, 'ok')} of the sixty right, {count(theirs, 'wrong')} wrong without a word, "
@@ -80,10 +85,24 @@ def section() -> str:
     ]
     for kind, title in KINDS.items():
         lines += [f"### {title}\n", "| program | MindSpore 2.10 | Mycelia | s | s, Mycelia |", "|---|---|---|---|---|"]
-        for name in (n for n in ours if n.startswith(kind + "/")):
+        for name in of_kind(ours, kind):
             cells = (verdict(theirs[name]), verdict(ours[name]), time_of(theirs[name]), time_of(ours[name]))
             lines.append(f"| {name.partition('/')[2]} | {' | '.join(cells)} |")
         lines.append("")
+    data = [of_kind(outcomes, "data") for outcomes in (theirs, ours)]
+    lines += [
+        "### What depends on data\n",
+        f"Beside the sixty, {len(data[1])} programs in which a shape, a length, a type or a Python value depends on "
+        "the values of tensors. A compiled program of fixed shapes cannot hold these. MindSpore finds shapes at run "
+        f"time or goes back to Python, and computes {count(data[0], 'ok')} right and {count(data[0], 'wrong')} wrong; "
+        "Mycelia "
+        f"computes {count(data[1], 'ok')} and refuses {count(data[1], 'error')}, with the line and what to write "
+        "instead (or run them in PyNative mode, where all of them work).\n",
+        "| program | MindSpore 2.10 | Mycelia |",
+        "|---|---|---|",
+    ]
+    lines += [f"| {name.partition('/')[2]} | {verdict(data[0][name])} | {verdict(data[1][name])} |" for name in data[1]]
+    lines.append("")
     lines += [
         "Seen beside these: in MindSpore the condition of a comprehension is false if it is a number, so that "
         "`[x * k for k in (2.0, 0.5) if k]` is empty; Python's truth decides here.\n",
@@ -91,7 +110,7 @@ def section() -> str:
         "| what changes between two calls | MindSpore 2.10 | Mycelia |",
     ]
     lines.append("|---|---|---|")
-    for name in (n for n in ours if n.startswith("edits/")):
+    for name in of_kind(ours, "edits"):
         cells = [
             "seen" if o["result"] == "ok" else "not seen" if o["result"] == "wrong" else verdict(o)
             for o in (theirs[name], ours[name])

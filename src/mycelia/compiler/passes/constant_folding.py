@@ -6,8 +6,9 @@ results are small, and it is not a ``barrier``. The simplest operators are compu
 to give the same bits (IEEE 754 arithmetic away from the numbers that are flushed to zero, moved elements,
 exact conversions). All others run through the eager dispatch on the CPU, one operator at a time, so that the
 result is by definition what the eager operator gives; as each new combination of operator, attributes and
-types costs a compilation, at most ``MAX_DISTINCT`` of them are tried in one run. An operator that fails is left in
-the graph, to fail when and if it is run.
+types costs a compilation, at most ``MAX_DISTINCT`` of them are tried in one run. Operators without operands are
+folded only by NumPy: JAX would compile every step of their lowering by itself. An operator that fails is left in the
+graph, to fail when and if it is run.
 """
 
 from __future__ import annotations
@@ -59,6 +60,8 @@ def run(graph: Graph) -> tuple[Graph, int]:
         simple = _by_numpy(node.op.name, arrays, attrs)
         if simple is not None:
             return [emitter.constant(simple)]
+        if not arrays:
+            return None
         kind = (node.op, tuple([v.type for v in inputs]), attributes_key(attrs))
         if kind not in tried:
             if len(tried) >= MAX_DISTINCT:
@@ -88,6 +91,8 @@ def _operands(node: Node, inputs: tuple[Value, ...]) -> list[np.ndarray[Any, Any
 
 def _by_numpy(name: str, arrays: list[np.ndarray[Any, Any]], attrs: dict[str, Any]) -> np.ndarray[Any, Any] | None:
     """The result of an operator for which NumPy's is the same to the last bit, else None."""
+    if name in ("full", "eye"):
+        return _generated(name, attrs)
     if name == "reshape":
         return arrays[0].reshape(attrs["shape"])
     if name == "transpose":
@@ -112,6 +117,16 @@ def _by_numpy(name: str, arrays: list[np.ndarray[Any, Any]], attrs: dict[str, An
             made = np.asarray(_BINARY[name](*arrays))
             return made if _is_ordinary(made) else None
     return None
+
+
+def _generated(name: str, attrs: dict[str, Any]) -> np.ndarray[Any, Any] | None:
+    """What an operator without operands makes."""
+    target = attrs["dtype"].np
+    if name == "eye":
+        return np.eye(attrs["n"], attrs["m"], dtype=target)
+    with np.errstate(all="ignore"):
+        made = np.full(attrs["shape"], attrs["value"], dtype=target)
+    return made if _is_ordinary(made) else None
 
 
 def _is_ordinary(array: np.ndarray[Any, Any]) -> bool:

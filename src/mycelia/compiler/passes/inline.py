@@ -3,7 +3,7 @@
 A call is inlined if the called graph is small or is used nowhere else. Graphs are visited from the inside
 out, so what is inlined is already inlined itself, and a graph grows by at most ``SMALL`` nodes for each call
 in it. The passes run when a graph is about to be executed, after differentiation; so a ``custom_vjp_call``
-becomes a call like any other, and what ``recompute`` has to keep apart is behind barriers.
+becomes a call like any other. A call that is to stay ``apart`` (recomputation) stays.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ def run(graph: Graph) -> tuple[Graph, int]:
 
     def visit(node: Node, inputs: tuple[Value, ...], attrs: dict[str, Any], emitter: Emitter) -> Sequence[Value] | None:
         called: Graph = attrs["graph"]
+        if attrs.get("apart"):
+            return None
         if uses[node.attrs["graph"]] > 1 and _size(called, sizes) > SMALL:
             return None if node.op is call_p else emitter.add(call_p, inputs, {"graph": called})
         return emitter.inline(called, inputs)
