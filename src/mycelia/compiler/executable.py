@@ -53,7 +53,7 @@ class Executable:
         #: Where each output stands in what the compiled function returns; None if they are in order.
         self._places = None if order == sorted(order) else sorted(range(len(order)), key=order.__getitem__)
         optimized, numbers = opaque.run(self.graph)
-        self._given = [_held(n) for n in numbers]
+        self._given = [_held(n.dtype.str, int(n)) for n in numbers]
 
         def run(*arrays: Any) -> list[Any]:
             for array, type_ in zip(
@@ -109,9 +109,9 @@ def _abstract(type_: TensorType) -> jax.ShapeDtypeStruct:
 
 
 @functools.cache
-def _held(number: np.generic) -> Any:
+def _held(dtype: str, number: int) -> Any:
     """An array of a number that executables are always given; one for all of them."""
-    return jnp.asarray(number)
+    return jnp.asarray(np.asarray(number, dtype))
 
 
 #: Executables in use by what they compute. Weak: they live as long as some graph keeps them.

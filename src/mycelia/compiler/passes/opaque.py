@@ -19,12 +19,25 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from jax import lax
 
 from mycelia.core import dtypes as dt
 from mycelia.ir.graph import Graph, Node, Value
-from mycelia.ir.primitive import primitive_named
+from mycelia.ir.primitive import Primitive, primitive_named
 from mycelia.ir.rewriter import Emitter, rewrite
 from mycelia.ir.types import TensorType
+
+
+def _infer_part(x: TensorType, index: TensorType, *, axis: int) -> TensorType:
+    return TensorType(x.dtype, x.shape[:axis] + x.shape[axis + 1 :])
+
+
+def _lower_part(x: Any, index: Any, *, axis: int) -> Any:
+    return lax.dynamic_index_in_dim(x, index, axis, keepdims=False)  # unsigned: nothing is counted from the end
+
+
+#: The part of a value at an unsigned place along an axis. Never differentiated: it is made when all else is done.
+_part_p = Primitive("part", infer=_infer_part, lower=_lower_part)
 
 #: The fewest parts that are worth inputs of their own.
 LEAST_PARTS = 16
@@ -41,13 +54,12 @@ def run(graph: Graph) -> tuple[Graph, list[np.generic]]:
     extended.params += [Value(TensorType(dt.uint32, ()), extended) for _ in range(parts)]
     extended.params += [Value(TensorType(dt.bool_, ()), extended)] * calls
     first = len(graph.params)
-    dynamic_slice, cond = primitive_named("dynamic_slice"), primitive_named("cond")
+    cond = primitive_named("cond")
 
     def visit(node: Node, inputs: tuple[Value, ...], attrs: dict[str, Any], emitter: Emitter) -> Sequence[Value] | None:
         if _is_wide(node):
-            where = {"axes": (attrs["axis"],), "sizes": (1,), "steps": (1,), "drop": (attrs["axis"],)}
             indices = emitter.graph.params[first : first + len(node.outputs)]
-            return [emitter.add(dynamic_slice, (inputs[0], i), where)[0] for i in indices]
+            return [emitter.add(_part_p, (inputs[0], i), attrs)[0] for i in indices]
         if _is_apart(node):
             branches = {"true_graph": attrs["graph"], "false_graph": _nothing(attrs["graph"])}
             return emitter.add(cond, (emitter.graph.params[-1], *inputs), branches)
