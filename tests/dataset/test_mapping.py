@@ -80,7 +80,7 @@ def test_a_failure_in_the_middle_of_a_block():
         (lambda x: (x, x), r"gave 2 value\(s\) for 1 output column"),
         (
             lambda x, y: x,
-            "missing 1 required positional argument.*\n.*\n.*\n.*hint: without input_columns, operations are given",
+            "missing 1 required positional argument(.*\n)+.*hint: without input_columns, operations are given",
         ),
     ],
 )

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 from tests.frontend.programs import forget, function_of, program_of, programs
 from tests.frontend.staging import Staged, assert_same, copied
 
@@ -72,11 +72,12 @@ def test_compiled_is_eager(source: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("chunk", range(4))
-def test_many_staged_are_eager(chunk: int) -> None:
-    for seed in range(625 * chunk, 625 * (chunk + 1)):
-        _agrees(program_of(seed, 40), (0, 1, 3)[seed % 3])
-        if seed % 50 == 49:
-            gc.collect()
+@settings(max_examples=625, phases=[Phase.generate], suppress_health_check=_SLOW, deadline=None)
+@given(st.integers(0, 2**40))
+def test_many_staged_are_eager(chunk: int, number: int) -> None:
+    _agrees(program_of(4 * number + chunk, 40), (0, 1, 3)[number % 3])
+    if number % 50 == 0:
+        gc.collect()
 
 
 #: Programs that random ones led to: what was wrong once.

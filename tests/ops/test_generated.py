@@ -30,7 +30,7 @@ from mycelia.tensor.dispatch import apply
 #: Primitives that hold graphs, belong to the graph itself or only have effects; they have tests of their own.
 STRUCTURAL = {
     "constant", "cond", "while_loop", "scan", "call", "custom_vjp_call", "barrier", "vmap", "print_line",
-    "raise_unless",
+    "raise_unless", "part",
 }  # fmt: skip
 
 

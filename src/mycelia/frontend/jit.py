@@ -301,7 +301,8 @@ class Jit:
     def _record(self, entry: Entry, reasons: list[Reason], arguments: dict[str, tuple[str, Any]], note: str) -> None:
         made = Compilation(len(self.compilations) + 1, datetime.datetime.now(), reasons, arguments, entry, note)
         self.compilations.append(made)
-        if made.number > NOTICE_AFTER and not self._noticed:
+        ours = str(getattr(self.fn, "__module__", "")).partition(".")[0] == "mycelia"  # not the user's to change
+        if made.number > NOTICE_AFTER and not self._noticed and not ours:
             self._noticed = True
             notify(self.name, made)
 
