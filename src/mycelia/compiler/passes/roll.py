@@ -402,7 +402,10 @@ def _filled(emitter: Emitter, like: Value) -> Value:
 
 
 def _stacked(emitter: Emitter, values: Sequence[Value]) -> Value:
-    """The values along a new first axis; of even slices of one value, without taking them apart first."""
+    """The values along a new first axis; what was taken apart before is not put together again."""
+    node = values[0].node
+    if node is not None and node.op.name == "unstack" and node.attrs["axis"] == 0 and tuple(values) == node.outputs:
+        return node.inputs[0]
     even = _even_slices(values)
     if even is None:
         return emitter.add(primitive_named("stack"), values, {"axis": 0})[0]
