@@ -23,10 +23,13 @@ $(VENV)/bin/python:
 	done; \
 	echo "make: no Python from 3.11 to 3.13 with venv and pip was found (tried: $(CANDIDATES))" >&2; exit 1
 
-$(STAMP): pyproject.toml compat/pyproject.toml | $(VENV)/bin/python
+NATIVE := hatch_build.py src/mycelia/native/CMakeLists.txt $(wildcard src/mycelia/native/csrc/*)
+
+$(STAMP): pyproject.toml compat/pyproject.toml $(NATIVE) | $(VENV)/bin/python
 	@echo "installing mycelia and its development tools into $(VENV) (once, some minutes)"
 	@$(PIP) install -qq --upgrade pip
 	@$(PIP) install -qq --editable '.[dev]' --editable ./compat
+	@$(BIN)/python -m mycelia.native
 	@touch $@
 
 demo: $(STAMP) ## train a small network on handwritten digits

@@ -56,6 +56,7 @@ from mycelia.autodiff import (
     vjp,
     vmap,
 )
+from mycelia import native as native
 from mycelia.frontend import (
     JitConfig,
     RecompileWarning,

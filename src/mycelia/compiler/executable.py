@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mycelia.compiler.passes import opaque
+from mycelia.compiler.passes import opaque, updates
 from mycelia.compiler.phases import Phases, listening
 from mycelia.compiler.pipeline import optimize
 from mycelia.compiler.report import CompileReport, operator_counts, value_bytes
@@ -52,7 +52,7 @@ class Executable:
         order += sorted(set(range(len(graph.outputs))).difference(order))
         #: Where each output stands in what the compiled function returns; None if they are in order.
         self._places = None if order == sorted(order) else sorted(range(len(order)), key=order.__getitem__)
-        optimized, numbers = opaque.run(self.graph)
+        optimized, numbers = opaque.run(updates.run(self.graph, self.donated)[0])
         self._given = [_held(n.dtype.str, int(n)) for n in numbers]
 
         def run(*arrays: Any) -> list[Any]:

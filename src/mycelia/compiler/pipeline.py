@@ -4,7 +4,8 @@ First what is dead goes, so that nothing else looks at it, and calls are inlined
 node at a time: known branches and loops, algebra, constants. Merging equal nodes comes after them, when
 expressions are in their simplest form, and what all of them left unused goes at the end. A round that changed
 something may have made room for more (a folded constant decides a branch), so the list runs again, at most
-``MAX_ROUNDS`` times.
+``MAX_ROUNDS`` times. Passes for the device run once when that is done, and if one of them changed something, what is
+simple and superfluous now goes (``CLEARING``).
 
 ``MYCELIA_VERIFY=1`` verifies the graph after every pass. ``MYCELIA_DUMP=dir`` writes the graph given and the
 graph after every pass that changed it, as text with the user's lines and as a picture, into files that are
@@ -19,10 +20,12 @@ import os
 import re
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from mycelia.autodiff.transform import set_condense
 from mycelia.compiler.passes import (
     algebraic,
+    channels_last,
     common_subexpressions,
     constant_folding,
     control_flow,
@@ -51,6 +54,16 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("dead_code", dead_code.run),
 )
 
+#: The passes that are for a device; they may round otherwise than the graph given.
+DEVICE_PASSES: tuple[tuple[str, Pass], ...] = (("channels_last", channels_last.run),)
+
+#: What runs after a pass for the device that changed something.
+CLEARING: tuple[tuple[str, Pass], ...] = (
+    ("algebraic", algebraic.run),
+    ("common_subexpressions", common_subexpressions.run),
+    ("dead_code", dead_code.run),
+)
+
 #: How often the list runs at most.
 MAX_ROUNDS = 4
 
@@ -60,16 +73,18 @@ _DUMPED_CONSTANT = 4096
 _serial = itertools.count(1)
 
 
-def optimize(graph: Graph, report: CompileReport | None = None) -> Graph:
+def optimize(graph: Graph, report: CompileReport | None = None, for_device: bool = True) -> Graph:
     """Run the passes over a graph that is about to be executed.
 
     Args:
         graph: a finished graph; it is not changed.
         report: gets a line for each pass that ran, and the estimated cost of the result.
+        for_device: whether the passes for the device run too.
 
     Returns:
         A graph of the same parameters and outputs that computes the same values, to the last bit but for the
-        payload of NaNs and numbers that the processor flushes to zero. The same graph if no pass changed it.
+        payload of NaNs and numbers that the processor flushes to zero; passes for the device may round otherwise.
+        The same graph if no pass changed it.
 
     Raises:
         GraphError: with ``MYCELIA_VERIFY=1``, a pass made a malformed graph.
@@ -89,35 +104,56 @@ def optimize(graph: Graph, report: CompileReport | None = None) -> Graph:
     collecting = gc.isenabled()
     gc.disable()  # graphs are cyclic and long-lived: looking through them again and again doubles the time
     try:
-        return _optimized(graph, report, checking, dump)
+        return _optimized(graph, _Watch(report, checking, dump), DEVICE_PASSES if for_device else ())
     finally:
         if collecting:
             gc.enable()
 
 
-def _optimized(graph: Graph, report: CompileReport | None, checking: bool, dump: _Dump | None) -> Graph:
-    if dump is not None:
-        dump.write("staged", graph)
-    if checking:
-        verify(graph)
+def _optimized(graph: Graph, watch: _Watch, device_passes: tuple[tuple[str, Pass], ...]) -> Graph:
+    watch.start(graph)
     for round_ in range(1, MAX_ROUNDS + 1):
         before = graph
-        for name, run in PASSES:
-            nodes = count_nodes(graph) if report is not None else 0
+        graph = watch.run(PASSES, graph, round_)
+        if graph is before:
+            break
+    before = graph
+    graph = watch.run(device_passes, graph, round_ + 1)
+    if graph is not before:
+        graph = watch.run(CLEARING, graph, round_ + 1)
+    if watch.report is not None:
+        watch.report.cost = graph_cost(graph)
+    return graph
+
+
+@dataclass(frozen=True)
+class _Watch:
+    """What is told about passes while they run: to a report, the verifier and the files that are dumped."""
+
+    report: CompileReport | None
+    checking: bool
+    dump: _Dump | None
+
+    def start(self, graph: Graph) -> None:
+        if self.dump is not None:
+            self.dump.write("staged", graph)
+        if self.checking:
+            verify(graph)
+
+    def run(self, passes: tuple[tuple[str, Pass], ...], graph: Graph, round_: int) -> Graph:
+        """Run passes in order."""
+        for name, run in passes:
+            nodes = count_nodes(graph) if self.report is not None else 0
             start = time.perf_counter()
             graph, changes = run(graph)
             seconds = time.perf_counter() - start
-            if report is not None:
-                report.passes.append(PassReport(name, round_, nodes, count_nodes(graph), changes, seconds))
-            if dump is not None:
-                dump.write(name, graph if changes else None)
-            if checking and changes:
+            if self.report is not None:
+                self.report.passes.append(PassReport(name, round_, nodes, count_nodes(graph), changes, seconds))
+            if self.dump is not None:
+                self.dump.write(name, graph if changes else None)
+            if self.checking and changes:
                 verify(graph)
-        if graph is before:
-            break
-    if report is not None:
-        report.cost = graph_cost(graph)
-    return graph
+        return graph
 
 
 class _Dump:

@@ -238,7 +238,7 @@ class Jit:
             for i, t in enumerate(tensors)
         }
         try:
-            graph, outs, lengths = pad_graph(optimize(entry.graph), dims, padded)
+            graph, outs, lengths = pad_graph(optimize(entry.graph, for_device=False), dims, padded)
         except NotPadded as why:
             return entry, f"  (exact shape: {why})"
         if any(d is not None for own in outs[entry.n_out :] for d in own):

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from mycelia.compiler import pipeline
-from mycelia.compiler.pipeline import MAX_ROUNDS, PASSES, optimize
+from mycelia.compiler.pipeline import CLEARING, DEVICE_PASSES, MAX_ROUNDS, PASSES, optimize
 from mycelia.compiler.report import CompileReport
 from mycelia.core import dtypes as dt
 from mycelia.core.errors import GraphError
@@ -60,7 +60,7 @@ def test_a_graph_with_nothing_to_do_is_given_back():
     graph = parse_graph("graph g(%x: int8[], %unused: int8[]) { %a = neg(%x) : int8[] return %a }")
     report = CompileReport()
     assert optimize(graph, report) is graph
-    assert [p.round for p in report.passes] == [1] * len(PASSES)
+    assert [p.round for p in report.passes] == [1] * len(PASSES) + [2] * len(DEVICE_PASSES)
 
 
 @given(st.integers(0, 2**32))
@@ -109,7 +109,28 @@ def test_rounds_end():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipeline, "PASSES", (("forever", forever),))
         optimize(parse_graph(SIMPLE), report)
-    assert len(report.passes) == MAX_ROUNDS
+    assert [p.name for p in report.passes] == ["forever"] * MAX_ROUNDS + [name for name, _ in DEVICE_PASSES]
+
+
+def turned(graph):
+    """A pass that makes a graph in which there is something to clear."""
+    new = parse_graph(graph_text(graph))
+    for _ in range(2):
+        new.outputs = [new.add_node(PRIMITIVES["neg"], (new.outputs[0],), {}).outputs[0]]
+    return new, 1
+
+
+def test_passes_for_the_device_run_once_and_are_cleared_after(monkeypatch, tmp_path):
+    monkeypatch.setattr(pipeline, "DEVICE_PASSES", (("turned", turned),))
+    monkeypatch.setenv("MYCELIA_DUMP", str(tmp_path))
+    report = CompileReport()
+    graph = parse_graph("graph main(%x: int8[]) { %a = abs(%x) : int8[] return %a }")
+    assert graph_text(optimize(graph, report)) == graph_text(graph)
+    assert [p.name for p in report.passes[len(PASSES) :]] == ["turned", *[name for name, _ in CLEARING]]
+    assert [p.round for p in report.passes[len(PASSES) :]] == [2] * (1 + len(CLEARING))
+    dumped = sorted(f.name[5:-4] for f in tmp_path.glob("*.txt"))
+    assert dumped == ["main-00-staged", "main-09-turned", "main-10-algebraic", "main-12-dead_code"]
+    assert optimize(graph, for_device=False) is graph
 
 
 def broken(graph):

@@ -1,0 +1,128 @@
+"""A contender in a process of its own, spoken to in lines of JSON on standard input and output.
+
+``python -m benchmarks.worker FRAMEWORK THREADS`` answers each request, an object with ``do``, by one object:
+
+- ``setup`` (``workload``, ``small``, ``mode``, ``job``, ``precision``) makes a program: ``parameters``, ``version``
+- ``step`` (``count``) runs it: ``ms``, the milliseconds of each step
+- ``value``: the number that all frameworks have to agree on; ``flops``: of one step, or null
+- ``memory``: the most resident memory so far, in bytes
+- ``peak`` (``precision``, ``side``): ``rates`` of matrix products in GFLOP/s
+- ``quit`` ends the process
+
+The first line it writes says whether the framework could be imported. A request that fails is answered with ``error``.
+What a framework prints goes to standard error.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import resource
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+FRAMEWORKS = {"mycelia": "mindspore", "mindspore": "mindspore", "torch": "torch", "jax": "jax"}
+
+
+def peak_memory() -> int:
+    """The most resident memory this process had, in bytes."""
+    status = Path("/proc/self/status")
+    if status.exists():  # getrusage may count what the parent had when it forked
+        for line in status.read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+class Worker:
+    """Answers requests for one framework."""
+
+    def __init__(self, framework: str, threads: int) -> None:
+        self.framework, self.threads = framework, threads
+        if hasattr(os, "sched_setaffinity"):
+            os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
+        if framework == "mycelia":
+            from mycelia import alias
+
+            alias.install()
+        self.programs = importlib.import_module(f"benchmarks.{FRAMEWORKS[framework]}_programs")
+        if getattr(self.programs, "OURS", framework == "mycelia") != (framework == "mycelia"):
+            raise ModuleNotFoundError(f"'mindspore' is not {framework} in this environment")
+        self.program: Any = None
+
+    def setup(self, workload: str, small: bool, mode: str, job: str, precision: str) -> dict[str, Any]:
+        from benchmarks.workloads import workload as named
+
+        self.program = self.programs.program(named(workload, small), mode, job, precision, self.threads)
+        return {"parameters": int(self.program.parameters), "version": str(self.program.version)}
+
+    def step(self, count: int) -> dict[str, Any]:
+        step, times = self.program.step, []
+        for _ in range(count):
+            start = time.perf_counter()
+            step()
+            times.append((time.perf_counter() - start) * 1e3)
+        return {"ms": times}
+
+    def value(self) -> dict[str, Any]:
+        return {"value": self.program.value()}
+
+    def flops(self) -> dict[str, Any]:
+        return {"flops": self.program.flops()}
+
+    def memory(self) -> dict[str, Any]:
+        return {"bytes": peak_memory()}
+
+    def peak(self, precision: str, side: int) -> dict[str, Any]:
+        from benchmarks.peak import rates
+
+        return {"rates": rates(self.framework, precision, self.threads, side)}
+
+
+REQUESTS = ("setup", "step", "value", "flops", "memory", "peak")
+
+
+def failure(error: Exception) -> dict[str, Any]:
+    """An error as an answer: its kind and its first line."""
+    lines = str(error).strip().splitlines() or [""]
+    return {"error": f"{type(error).__name__}: {lines[0]}"[:300]}
+
+
+def main() -> None:
+    framework, threads = sys.argv[1], int(sys.argv[2])
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+
+    def answer(given: dict[str, Any]) -> None:
+        answers.write(json.dumps(given) + "\n")
+
+    try:
+        worker = Worker(framework, threads)
+    except ImportError as error:
+        answer(failure(error))
+        return
+    answer({"ready": framework})
+    for line in sys.stdin:
+        request = json.loads(line)
+        what = request.pop("do")
+        if what == "quit":
+            answer({})
+            return
+        if what not in REQUESTS:
+            answer({"error": f"unknown request {what!r}"})
+            continue
+        try:
+            answer(getattr(worker, what)(**request))
+        except Exception as error:  # whatever a framework raises is the answer; the parent reports it
+            import traceback
+
+            traceback.print_exc()
+            answer(failure(error))
+
+
+if __name__ == "__main__":
+    main()

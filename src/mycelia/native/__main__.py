@@ -1,0 +1,8 @@
+"""``python -m mycelia.native``: whether the compiled kernels are there."""
+
+from mycelia import native
+
+if native.available:
+    print("compiled kernels: built")
+else:
+    print("compiled kernels: not built (no C++ compiler, or another system); XLA's own are used")
