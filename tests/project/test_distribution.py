@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tomllib
@@ -24,12 +25,13 @@ def test_both_distributions_have_one_version():
     assert main["requires-python"] == compat["requires-python"]
 
 
-def wheel_names(folder, out):
+def wheel_names(folder, out, **environment):
     """Build the wheel of a folder; the names of the files in it."""
     subprocess.run(
         [sys.executable, "-m", "pip", "wheel", "-qq", "--no-deps", "--wheel-dir", str(out), str(ROOT / folder)],
         check=True,
         timeout=300,
+        env={**os.environ, **environment},
     )
     (wheel,) = out.glob("*.whl")
     return zipfile.ZipFile(wheel).namelist()
@@ -47,6 +49,14 @@ def test_the_wheel_has_every_file_of_the_package(tmp_path):
     assert "mycelia/demo/digits/train-images-idx3-ubyte.gz" in files
     assert "mycelia/py.typed" in files
     assert sorted(name for name in names if ".dist-info/" not in name) == sorted(files)
+
+
+@pytest.mark.slow
+def test_without_a_compiler_the_wheel_is_pure(tmp_path):
+    names = wheel_names(".", tmp_path, CXX="/nonexistent/compiler")
+    assert "mycelia/native/__init__.py" in names
+    assert "mycelia/native/kernels.so" not in names
+    assert next(tmp_path.glob("*.whl")).name.endswith("-py3-none-any.whl")
 
 
 @pytest.mark.slow
