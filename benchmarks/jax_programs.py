@@ -55,8 +55,8 @@ def program(work: Workload, mode: str, job: str, precision: str, threads: int) -
     arrays = {name: jnp.asarray(arranged(name, initial(name, shape))) for name, shape in network.shapes.items()}
     statistics = {name: value for name, value in arrays.items() if name.rpartition(".")[2].startswith("moving_")}
     weights = {name: value for name, value in arrays.items() if name not in statistics}
-    x, y = work.x(), work.y()
-    x, y = jnp.asarray(x.transpose(0, 2, 3, 1) if x.ndim == 4 else x), jnp.asarray(y)
+    images = len(work.input_shape) == 4
+    x, y = jnp.asarray(work.x().transpose(0, 2, 3, 1) if images else work.x()), jnp.asarray(work.y())
     parameters = sum(value.size for value in weights.values())
     update = adam if work.optimizer == "adam" else momentum
     last = Last()

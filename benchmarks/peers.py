@@ -113,9 +113,11 @@ class Peer:
             stdin.flush()
         except (BrokenPipeError, ProcessLookupError):
             raise PeerError(self._death()) from None
-        answer = self._answer()
-        os.killpg(self.process.pid, signal.SIGSTOP)
-        return answer
+        try:
+            return self._answer()
+        finally:
+            if self.process.returncode is None:
+                os.killpg(self.process.pid, signal.SIGSTOP)
 
     def _answer(self) -> dict[str, Any]:
         assert self.process.stdout is not None

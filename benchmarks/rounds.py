@@ -11,6 +11,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from benchmarks.peers import BASE, Contender, Peer, PeerError
@@ -50,6 +51,7 @@ class Result:
     least_ms: float | None = None
     steps: int = 0
     ratio: float | None = None
+    least_ratio: float | None = None
     flops: int | None = None
     gflops: float | None = None
     of_peak: float | None = None
@@ -102,10 +104,10 @@ def measure(
             shift = number % len(runners) if runners else 0
             for runner in runners[shift:] + runners[:shift]:
                 if runner.result.error is None:
-                    _tried(runner.result, lambda r=runner: r.turn(options.step_budget))
+                    _tried(runner.result, partial(runner.turn, options.step_budget))
         for runner in runners:
             if runner.result.error is None:
-                _tried(runner.result, lambda r=runner: _finish(r))
+                _tried(runner.result, partial(_finish, runner))
     finally:
         for runner in runners:
             runner.peer.close()
@@ -157,6 +159,7 @@ def summarize(results: list[Result]) -> None:
         both = [(a, b) for a, b in zip(result.turns, base.turns, strict=True) if a and b]
         if both:
             result.ratio = statistics.median(statistics.median(a) / statistics.median(b) for a, b in both)
+            result.least_ratio = result.least_ms / min(t for turn in base.turns for t in turn or ())
         if base.flops is not None:
             result.flops = base.flops
             result.gflops = base.flops / result.median_ms / 1e6

@@ -7,7 +7,9 @@
 Each contender runs in a process of its own, in the environment that is given for it; a peer that is not installed
 there is reported and left out. All start from the same weights and inputs, and their first losses are compared. A
 time is that of one step, from call to finished result; "x graph" is it over the time of Mycelia's Graph mode in the
-same round, "of peak" the rate beside the fastest large matrix product that any library computed in this run.
+same round, "x least" the same of the least times, which other programs on the machine disturb less, "of peak" the rate
+beside the fastest large matrix product that any library computed in this run. MiB is the most memory that the whole
+process held.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import argparse
 import json
 import os
 import platform
+import signal
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
@@ -108,10 +111,12 @@ def processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def document(machine: Machine, options: Options, results: list[Result]) -> dict[str, Any]:
+def document(machine: Machine, options: Options, load: float, results: list[Result]) -> dict[str, Any]:
     """Everything that was measured, as data."""
     return {
         "processor": processor(), "processors": os.cpu_count(), "python": platform.python_version(),
+        "load_average": load,
+        "OMP_WAIT_POLICY": os.environ.get("OMP_WAIT_POLICY"),
         "options": asdict(options), "peak_gflops": machine.rates, "missing": machine.missing,
         "workloads": {n: workload(n, options.small).about for n in dict.fromkeys(r.network for r in results)},
         "results": [asdict(r) for r in results],
@@ -135,7 +140,9 @@ def main(given: list[str] | None = None) -> int:
 
     say("looking for the frameworks and timing matrix products")
     machine = look_around(asked.contenders, asked.precision, options, 256 if asked.small else peak.SIDE)
-    print(f"{processor()}, {options.threads} threads")
+    load = os.getloadavg()[0]
+    busy = " before the start; medians mean little, compare least times" if load > 0.5 else ""
+    print(f"{processor()}, {options.threads} threads, load average {load:.1f}{busy}")
     print(peaks(machine), flush=True)
     present = [c for c in asked.contenders if c.framework not in machine.missing]
     results: list[Result] = []
@@ -149,7 +156,7 @@ def main(given: list[str] | None = None) -> int:
                         result.of_peak = result.gflops / highest
                 results += found
                 if asked.json:
-                    write_json(asked.json, document(machine, options, results))
+                    write_json(asked.json, document(machine, options, load, results))
         about = workload(name, options.small).about
         print(f"\n{name}: {about}\n{table([r for r in results if r.network == name])}", flush=True)
     if asked.chart:
@@ -159,4 +166,5 @@ def main(given: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that workers and their folders go, too
     sys.exit(main())

@@ -5,8 +5,8 @@ from __future__ import annotations
 from benchmarks.rounds import Machine, Result
 
 HEAD = (
-    "network", "job", "type", "contender", "first s", "median ms", "least ms", "x graph", "GFLOP/s", "of peak", "MiB",
-    "agrees",
+    "network", "job", "type", "contender", "first s", "median ms", "least ms", "x graph", "x least", "GFLOP/s",
+    "of peak", "MiB", "agrees",
 )  # fmt: skip
 
 
@@ -20,7 +20,7 @@ def row(result: Result) -> list[str]:
     return [
         result.network, result.job, result.precision, result.contender, _number(result.first_s, ".2f"),
         _number(result.median_ms, ".2f"), _number(result.least_ms, ".2f"), _number(result.ratio, ".2f"),
-        _number(result.gflops, ".1f"), _number(result.of_peak, ".0%"),
+        _number(result.least_ratio, ".2f"), _number(result.gflops, ".1f"), _number(result.of_peak, ".0%"),
         _number(result.memory / 2**20 if result.memory else None, ",.0f"), agrees,
     ]  # fmt: skip
 

@@ -15,14 +15,18 @@ What a framework prints goes to standard error.
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import json
 import os
 import resource
+import signal
 import sys
 import time
 from pathlib import Path
 from typing import Any
+
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 FRAMEWORKS = {"mycelia": "mindspore", "mindspore": "mindspore", "torch": "torch", "jax": "jax"}
 
@@ -36,6 +40,12 @@ def peak_memory() -> int:
                 return int(line.split()[1]) * 1024
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def die_with_parent() -> None:
+    """On Linux, be killed when the parent ends, however it ends: a process that is stopped would stay for ever."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class Worker:
@@ -93,6 +103,7 @@ def failure(error: Exception) -> dict[str, Any]:
 
 
 def main() -> None:
+    die_with_parent()
     framework, threads = sys.argv[1], int(sys.argv[2])
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)

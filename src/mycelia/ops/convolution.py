@@ -5,14 +5,18 @@ kernels. It is linear in the image and in the kernel, and so are its gradients, 
 their own: ``conv_input_grad`` (a transposed convolution) and ``conv_weight_grad``. The vjp of each of the
 three is made of the other two, so derivatives of any order stay within them. ``channels_last`` says that
 images have their channels on the last axis; kernels keep their layout.
+
+XLA's CPU compiler has fast code for channels-last images and ...IO kernels only. It transposes others to that form,
+but not inside branches and loops, where it falls back to code that is ten to a hundred times slower. So all three
+are lowered to convolutions of that form, with the transposes around them. With several groups each is one convolution
+with as many groups.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
@@ -98,23 +102,30 @@ def _infer_conv(
     return TensorType(x.dtype, shape)
 
 
-def _convolve(strides: Ints, padding: Pairs, dilation: Ints, groups: int, channels_last: bool) -> Callable[..., Any]:
-    def run(x: Any, w: Any) -> Any:
-        axes = _AXES[len(strides)]
-        image = f"N{axes}C" if channels_last else f"NC{axes}"
-        return lax.conv_general_dilated(
-            x, w, strides, padding, rhs_dilation=dilation, feature_group_count=groups,
-            dimension_numbers=(image, f"OI{axes}", image),
-        )  # fmt: skip
+def _last(x: Any, channels_last: bool) -> Any:
+    """An image with its channels on the last axis."""
+    return x if channels_last else lax.transpose(x, (0, *range(2, x.ndim), 1))
 
-    return run
+
+def _as_given(x: Any, channels_last: bool) -> Any:
+    """An image that has its channels on the last axis, with its channels where they belong."""
+    return x if channels_last else lax.transpose(x, (0, x.ndim - 1, *range(1, x.ndim - 1)))
+
+
+def _correlate(
+    x: Any, w: Any, strides: Ints, padding: Pairs, dilation: Ints, groups: int, spread: Ints | None = None
+) -> Any:
+    """A channels-last image, its elements ``spread`` apart, with a kernel whose last axes are in and out."""
+    axes = _AXES[len(strides)]
+    return lax.conv_general_dilated(
+        x, w, strides, padding, lhs_dilation=spread, rhs_dilation=dilation, feature_group_count=groups,
+        dimension_numbers=(f"N{axes}C", f"{axes}IO", f"N{axes}C"),
+    )  # fmt: skip
 
 
 def _lower_conv(x: Any, w: Any, bias: Any = None, *, channels_last: bool, **attrs: Any) -> Any:
-    y = _convolve(channels_last=channels_last, **attrs)(x, w)
-    if bias is None:
-        return y
-    return y + (bias if channels_last else bias.reshape((-1,) + (1,) * (x.ndim - 2)))
+    y = _correlate(_last(x, channels_last), lax.transpose(w, (*range(2, w.ndim), 1, 0)), **attrs)
+    return _as_given(y if bias is None else y + bias, channels_last)
 
 
 def _vjp_conv(ct: Tensor, x: Tensor, w: Tensor, bias: Tensor | None = None, *, out: Tensor, **attrs: Any) -> list[Any]:
@@ -183,9 +194,29 @@ def _infer_input_grad(ct: TensorType, w: TensorType, *, input_shape: Ints, **att
     return TensorType(ct.dtype, input_shape)
 
 
-def _lower_input_grad(ct: Any, w: Any, *, input_shape: Ints, **attrs: Any) -> Any:
-    image = jax.ShapeDtypeStruct(input_shape, ct.dtype)
-    return jax.linear_transpose(lambda x: _convolve(**attrs)(x, w), image)(ct)[0]
+def _reaches(values: Ints, steps: Ints) -> list[int]:
+    """How many places so many elements cover that are so far apart."""
+    return [(n - 1) * step + 1 for n, step in zip(values, steps, strict=True)]
+
+
+def _lower_input_grad(
+    ct: Any, w: Any, *, input_shape: Ints, strides: Ints, padding: Pairs, dilation: Ints, groups: int,
+    channels_last: bool,
+) -> Any:  # fmt: skip
+    if not ct.size or not w.size:
+        return jnp.zeros(input_shape, ct.dtype)
+    n, kernel = len(strides), w.shape[2:]
+    ct = _last(ct, channels_last)
+    pads = []
+    for size, made, reach, (low, _) in zip(
+        spatial(input_shape, channels_last), _reaches(ct.shape[1:-1], strides), _reaches(kernel, dilation), padding,
+        strict=True,
+    ):  # fmt: skip
+        pads.append((reach - 1 - low, size - made + low))
+    # (out, in / groups, kernel) to (kernel, out / groups, in), backwards
+    w = w.reshape(groups, w.shape[0] // groups, *w.shape[1:])
+    w = lax.transpose(lax.rev(w, range(3, n + 3)), (*range(3, n + 3), 1, 0, 2)).reshape(*kernel, w.shape[1], -1)
+    return _as_given(_correlate(ct, w, (1,) * n, tuple(pads), dilation, groups, strides), channels_last)
 
 
 def _vjp_input_grad(c: Tensor, ct: Tensor, w: Tensor, out: Tensor, *, input_shape: Ints, **attrs: Any) -> list[Any]:
@@ -213,9 +244,25 @@ def _infer_weight_grad(ct: TensorType, x: TensorType, *, weight_shape: Ints, **a
     return TensorType(ct.dtype, weight_shape)
 
 
-def _lower_weight_grad(ct: Any, x: Any, *, weight_shape: Ints, **attrs: Any) -> Any:
-    kernel = jax.ShapeDtypeStruct(weight_shape, ct.dtype)
-    return jax.linear_transpose(lambda w: _convolve(**attrs)(x, w), kernel)(ct)[0]
+def _lower_weight_grad(
+    ct: Any, x: Any, *, weight_shape: Ints, strides: Ints, padding: Pairs, dilation: Ints, groups: int,
+    channels_last: bool,
+) -> Any:  # fmt: skip
+    if not ct.size or not x.size:
+        return jnp.zeros(weight_shape, ct.dtype)
+    n, batch = len(strides), ct.shape[0]
+    ct, x = _last(ct, channels_last), _last(x, channels_last)
+    pads = []
+    for size, made, reach, (low, _) in zip(
+        x.shape[1:-1], _reaches(ct.shape[1:-1], strides), _reaches(weight_shape[2:], dilation), padding, strict=True
+    ):
+        pads.append((low, reach - 1 + made - size - low))
+    # The batch is what is summed over: (in / groups, places, groups * batch) with (places, batch, out) as the kernel.
+    x = x.reshape(*x.shape[:-1], groups, -1)
+    x = lax.transpose(x, (n + 2, *range(1, n + 1), n + 1, 0)).reshape(-1, *x.shape[1 : n + 1], groups * batch)
+    kernel = lax.transpose(ct, (*range(1, n + 1), 0, n + 1))
+    made_w = _correlate(x, kernel, dilation, tuple(pads), strides, groups)
+    return lax.transpose(made_w, (n + 1, 0, *range(1, n + 1)))
 
 
 def _vjp_weight_grad(c: Tensor, ct: Tensor, x: Tensor, out: Tensor, *, weight_shape: Ints, **attrs: Any) -> list[Any]:

@@ -236,7 +236,7 @@ def test_switch_and_other_devices(monkeypatch):
 
 #: Samples with images of operators that have none among their own.
 IMAGES = {
-    "reduce": [{"axes": a, "keepdims": k} for a in ((2, 3), (1,), (0, 2, 3), (0, 1)) for k in (False, True)],
+    "reduce": [{"axes": (1,), "keepdims": False}, {"axes": (2,), "keepdims": True}],
     "softmax": [{"axes": (1,)}, {"axes": (2, 3)}], "log_softmax": [{"axes": (1,)}], "flip": [{"axes": (1, 2)}],
     "concat": [{"axis": 1}, {"axis": 0}], "split": [{"axis": 1, "sizes": (1, 2)}, {"axis": 3, "sizes": (1, 4)}],
     "pad_border": [{"pairs": ((0, 1), (1, 0), (2, 1), (0, 3)), "mode": "reflect"}],
@@ -245,44 +245,42 @@ IMAGES = {
     "transpose": [{"perm": (0, 2, 3, 1)}, {"perm": (0, 3, 1, 2)}], "broadcast_to": [{"shape": (2, 3, 4, 5)}],
     "full": [{"shape": (2, 3, 4, 5), "value": 2.5, "dtype": dt.float32}],
     "constant": [{"value": ArrayConstant(np.arange(120.0).reshape(2, 3, 4, 5))}],
-    "clip": [{"sides": "lh"}], "inside": [{"sides": "lh"}], "dropped": [{"p": 0.5}], "add_n": [{}],
+    "clip": [{"sides": "lh"}], "inside": [{"sides": "lh"}], "dropped": [{"p": 0.5}], "add_n": [{}], "barrier": [{}],
 }  # fmt: skip
 #: Operands beside an image of shape (2, 3, 4, 5).
 OPERANDS = {
     "concat": [(2, 3, 4, 5)], "softmax_grad": [(2, 3, 4, 5)], "log_softmax_grad": [(2, 3, 4, 5)],
     "pad_constant": [()], "clip": [(3, 1, 1), ()], "inside": [(3, 1, 1), ()], "dropped": [(2, 3, 1, 1)],
-    "add_n": [(2, 3, 4, 5)],
+    "add_n": [(2, 3, 4, 5)], "barrier": [(2,), (3, 4, 5)],
 }  # fmt: skip
 FORMS = {"broadcast_to": [(2, 3, 1, 1)], "full": [], "constant": []}
 
 
 def cases(name):
-    op = PRIMITIVES[name]
-    for sample in op.samples() if callable(op.samples) else op.samples:
-        if hasattr(sample, "grad") and any(np.ndim(x) >= 3 for x in sample.inputs):
-            yield [TensorType(dt.from_numpy(np.asarray(x).dtype), np.shape(x)) for x in sample.inputs], sample.attrs
+    if name not in PLACEMENTS:  # element by element: operands of lower rank are broadcast
+        for shapes in ((2, 3, 4, 5), (3, 1, 1)), ((2, 3, 1, 1), (4, 5)), ((), (2, 3, 4, 5)), ((3, 4, 5), (2, 3, 4, 5)):
+            yield [TensorType(dt.float32, s) for s in shapes], {}
     for attrs in IMAGES.get("reduce" if name.startswith("reduce_") else name.removesuffix("_grad"), ()):
         dtype = dt.bool_ if name in ("reduce_all", "reduce_any") else dt.float32
         types = [TensorType(dtype, s) for s in FORMS.get(name, [(2, 3, 4, 5), *OPERANDS.get(name, [])])]
         if name == "dropped":
             types[1] = TensorType(dt.bool_, types[1].shape)
         yield types, attrs
-    if name not in PLACEMENTS:  # element by element: operands of lower rank are broadcast
-        for shapes in ((2, 3, 4, 5), (3, 1, 1)), ((2, 3, 1, 1), (4, 5)), ((), (2, 3, 4, 5)), ((3, 4, 5), (2, 3, 4, 5)):
-            yield [TensorType(dt.float32, s) for s in shapes], {}
+    op = PRIMITIVES[name]
+    for sample in op.samples() if callable(op.samples) else op.samples:
+        if hasattr(sample, "grad") and any(np.ndim(x) >= 3 for x in sample.inputs):
+            yield [TensorType(dt.from_numpy(np.asarray(x).dtype), np.shape(x)) for x in sample.inputs], sample.attrs
 
 
-@pytest.mark.parametrize("name", [*PLACEMENTS, "add", "relu_grad", "pow", "gelu"])
+@pytest.mark.parametrize("name", [*PLACEMENTS, "add", "relu_grad", "pow"])
 def test_rules(name):
     """A node that is placed channels-last gives the same, whatever its neighbours."""
-    tried = 0
+    pairs, given = [], []
     for types, attrs in cases(name):
         graph = Graph("g")
-        inputs = tuple([graph.add_param(t) for t in types])
-        try:
-            graph.outputs = list(graph.add_node(PRIMITIVES[name], inputs, attrs).outputs)
-        except (TypeError, ValueError):
-            continue  # the samples of an operator of one input
+        graph.outputs = list(
+            graph.add_node(PRIMITIVES[name], tuple([graph.add_param(t) for t in types]), attrs).outputs
+        )
         how = placement(graph.nodes[0])
         if how is None:
             continue
@@ -290,14 +288,18 @@ def test_rules(name):
         writer.place(graph.nodes[0], how)
         writer.graph.outputs = [writer.given(v) for v in graph.outputs]
         verify(writer.graph)
-        args = values_of(graph.input_types)
+        pairs.append((graph, writer.graph))
+        given.append(values_of(graph.input_types))
         if name in ("max_pool_grad", "max_pool_pick"):
-            args[2] = np.asarray(PRIMITIVES["max_pool"].lower(args[1], **attrs))
-        for wanted, got in zip(evaluate(graph, args), evaluate(writer.graph, args), strict=True):
+            given[-1][2] = np.asarray(PRIMITIVES["max_pool"].lower(given[-1][1], **attrs))
+        if len(pairs) == (3 if name in PLACEMENTS else 4):
+            break
+    assert pairs
+    both = jax.jit(lambda given: [[evaluate(g, xs) for g in pair] for pair, xs in zip(pairs, given, strict=True)])
+    for outputs in both(given):
+        for wanted, got in zip(*outputs, strict=True):
             assert wanted.dtype == got.dtype
             np.testing.assert_allclose(np.asarray(got), np.asarray(wanted), rtol=1e-5, atol=1e-5)
-        tried += 1
-    assert tried
 
 
 # The choice -----------------------------------------------------------------------------------------------
@@ -336,7 +338,7 @@ def random_images(seed, size):
     images = [graph.add_param(TensorType(dt.float32, (2, c, 5, 5))) for c in r.sample((1, 2, 3, 4), 2)]
     for _ in range(size):
         x = r.choice(images[-3:])
-        n, c, h, w = x.shape
+        c = x.shape[1]
         kind = r.choice(("conv", "conv", "tanh", "add", "mul", "cumsum", "batch_norm", "grads", "channel"))
         attrs = {
             "strides": (1, 1),
@@ -372,19 +374,25 @@ def random_images(seed, size):
     return graph
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_no_other_choice_moves_less(seed):
+def test_no_other_choice_moves_less():
     """Against every subset of the nodes that could be chosen."""
-    graph = random_images(seed, 8)
-    placements, uses = _around_convolutions(graph)
-    assert len(placements) <= 10
-    chosen = _chosen(placements, uses)
-    least = bytes_moved(written(graph, placements, chosen))
-    for n in range(len(placements) + 1):
-        for other in itertools.combinations(placements, n):
-            moved = bytes_moved(written(graph, placements, set(other)))
-            assert moved >= least
-            assert moved > least or n >= len(chosen), "the smallest of the best choices"
+    tried = changed = 0
+    for seed in itertools.count():
+        graph = random_images(seed, 6)
+        placements, uses = _around_convolutions(graph)
+        if not 4 <= len(placements) <= 8:
+            continue
+        chosen = _chosen(placements, uses)
+        least = bytes_moved(written(graph, placements, chosen))
+        for n in range(len(placements) + 1):
+            for other in itertools.combinations(placements, n):
+                moved = bytes_moved(written(graph, placements, set(other)))
+                assert moved >= least
+                assert moved > least or n >= len(chosen), "the smallest of the best choices"
+        tried, changed = tried + 1, changed + bool(chosen)
+        if tried == 10:
+            break
+    assert changed >= 4
 
 
 def test_random_graphs_compute_the_same_and_move_less():
@@ -396,9 +404,15 @@ def test_random_graphs_compute_the_same_and_move_less():
         changed += changes > 0
         assert (changes == 0) == (new is graph)
         assert bytes_moved(new) < bytes_moved(graph) or new is graph
-        if seed < 104:
-            check_same(graph, new)
     assert changed > 20
+
+
+@pytest.mark.parametrize("seed", [1, *[pytest.param(s, marks=pytest.mark.slow) for s in (2, 3, *range(5, 13))]])
+def test_random_graphs_compute_the_same(seed):
+    graph = random_images(seed, 12)
+    new, changes = run(graph)
+    assert changes
+    check_same(graph, new)
 
 
 # Networks -------------------------------------------------------------------------------------------------
@@ -461,12 +475,13 @@ def test_training_and_inference(monkeypatch, network, shape, transposes):
         assert not any(n.attrs.get("channels_last") for n in graph.nodes)
 
 
-def test_random_networks(monkeypatch):
+@pytest.mark.parametrize("seed", [0, *[pytest.param(s, marks=pytest.mark.slow) for s in range(1, 8)]])
+def test_random_networks(monkeypatch, seed):
     """Forward and gradients of networks of layers drawn at random."""
 
     def network(r):
         layers, c = [], 3
-        for _ in range(4):
+        for _ in range(3):
             out = r.choice((2, 4, 6))
             groups = 2 if c % 2 == 0 and r.random() < 0.3 else 1
             layers.append(nn.Conv2d(c, out, 3, r.choice((1, 2)), pad_mode="same", group=groups, has_bias=True))
@@ -475,7 +490,7 @@ def test_random_networks(monkeypatch):
                                  nn.Sigmoid(), nn.PReLU(c)], k=2)  # fmt: skip
         return nn.SequentialCell(*layers), c
 
-    def results(seed):
+    def results():
         ms.set_seed(seed)
         r = random.Random(seed)
         net, c = network(r)
@@ -491,12 +506,11 @@ def test_random_networks(monkeypatch):
         value, (dx, grads) = ms.jit(ms.value_and_grad(forward, 0, net.trainable_params()))(x)
         return [np.asarray(v.asnumpy()) for v in (value, dx, *grads)]
 
-    for seed in range(3):
-        wanted, _ = compiled(monkeypatch, False, lambda s=seed: results(s))
-        got, graphs = compiled(monkeypatch, True, lambda s=seed: results(s))
-        assert any(n.attrs.get("channels_last") for g in graphs for n in g.nodes)
-        for w, g in zip(wanted, got, strict=True):
-            np.testing.assert_allclose(g, w, rtol=0, atol=1e-5 * max(np.abs(w).max(), 1))
+    wanted, _ = compiled(monkeypatch, False, results)
+    got, graphs = compiled(monkeypatch, True, results)
+    assert any(n.attrs.get("channels_last") for g in graphs for n in g.nodes)
+    for w, g in zip(wanted, got, strict=True):
+        np.testing.assert_allclose(g, w, rtol=0, atol=1e-5 * max(np.abs(w).max(), 1))
 
 
 def test_constants_are_turned_at_once():

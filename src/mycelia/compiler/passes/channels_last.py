@@ -8,8 +8,7 @@ come from or go to anything else: inputs, outputs, operators without a rule, sub
 Which nodes are to be channels-last is a minimum cut. A node is on the side of the source if it is channels-last. A
 value costs its bytes, once, if the one who makes it and one who takes it are on different sides; a convolution on the
 channels-first side costs the bytes of the images that XLA would transpose. Moving an axis of length 1, or past axes of
-length 1, costs nothing. The cheapest cut is found by maximum flow (Ford and Fulkerson, "Maximal flow through a
-network", 1956); of equally cheap ones it is the one that changes least, so a lone convolution stays as it is.
+length 1, costs nothing. Of equally cheap cuts it is the one that changes least, so a lone convolution stays as it is.
 
 The weight gradient is as fast in either layout: XLA transposes for it whatever it is given, so it follows the others.
 Kernels keep their layout, output channels first: others were no faster. Sums are made in another order, so results
@@ -26,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from mycelia.compiler.minimum_cut import NEVER, SINK, SOURCE, Network
 from mycelia.core.context import get_context
 from mycelia.ir.graph import ArrayConstant, Graph, Node, Value
 from mycelia.ir.primitive import primitive_named
@@ -177,6 +177,12 @@ def _for_each_axis(*names: str) -> Rule:
     return rule
 
 
+def _barrier(node: Node) -> Placement | None:
+    """Each result is the operand of its place."""
+    kinds = tuple([IMAGE if _is_image(v.type) else GIVEN for v in node.inputs])
+    return Placement(kinds, kinds, node.attrs)
+
+
 def _adaptive(node: Node) -> Placement | None:
     """``sizes`` are of the last axes; channels are among them then, as many as before."""
     rank, sizes = node.inputs[0].type.rank, node.attrs["sizes"]
@@ -210,15 +216,14 @@ PLACEMENTS: dict[str, Rule] = {
     "softmax": _along_axes, "softmax_grad": _along_axes, "log_softmax": _along_axes, "log_softmax_grad": _along_axes,
     "flip": _along_axes, "concat": _along_axis, "split": _along_axis, "pad_constant": _for_each_axis("config"),
     "pad_border": _for_each_axis("pairs"), "slice": _for_each_axis("starts", "stops", "steps"),
-    "broadcast_to": _broadcast_to, "full": _full, "constant": _constant, "transpose": _transpose,
+    "broadcast_to": _broadcast_to, "full": _full, "constant": _constant, "transpose": _transpose, "barrier": _barrier,
     "clip": _broadcast, "inside": _broadcast, "dropped": _broadcast, "add_n": _broadcast,
 }  # fmt: skip
 
 
 def placement(node: Node) -> Placement | None:
     """How a node is made channels-last; None if it is not."""
-    values = [*node.inputs[:1], *node.outputs[:1]]
-    if not values or not any(_is_image(v.type) for v in values) or node.op.effects:
+    if node.op.effects or not any(_is_image(v.type) for v in (*node.inputs, *node.outputs)):
         return None
     rule = PLACEMENTS.get(node.op.name)
     if rule is None:
@@ -286,53 +291,9 @@ def _around_convolutions(graph: Graph) -> tuple[dict[Node, Placement], _Uses]:
     return {node: found for node, found in placements.items() if node in reached}, uses
 
 
-_SOURCE, _SINK = 0, 1
-#: Capacity that is never cut; SciPy's flows are 32 bits wide.
-_NEVER = 2**30
-
-
-class _Network:
-    """Edges of a flow network with their capacities."""
-
-    def __init__(self) -> None:
-        self.size = 2
-        self.edges: dict[tuple[int, int], int] = {}
-        self.never: set[tuple[int, int]] = set()
-
-    def vertex(self) -> int:
-        self.size += 1
-        return self.size - 1
-
-    def edge(self, start: int, end: int, capacity: int) -> None:
-        if capacity and start != end and (start, end) != (_SINK, _SOURCE):
-            self.edges[start, end] = self.edges.get((start, end), 0) + capacity
-
-    def tie(self, start: int, end: int) -> None:
-        """Never cut between the two."""
-        if start != end:
-            self.never.add((start, end))
-
-    def source_side(self) -> set[int]:
-        """The vertices on the side of the source of the minimum cut that has fewest of them there."""
-        from scipy.sparse import csr_array  # type: ignore[import-untyped]
-        from scipy.sparse.csgraph import breadth_first_order, maximum_flow  # type: ignore[import-untyped]
-
-        if not self.edges:
-            return {_SOURCE}
-        unit = -(-sum(self.edges.values()) // 2**28)
-        capacities = {pair: max(1, capacity // unit) for pair, capacity in self.edges.items()}
-        capacities.update(dict.fromkeys(self.never, _NEVER))
-        starts, ends = zip(*capacities, strict=True)
-        shape = (self.size, self.size)
-        matrix = csr_array((np.array([*capacities.values()], np.int32), (starts, ends)), shape=shape)
-        rest = csr_array(matrix - maximum_flow(matrix, _SOURCE, _SINK).flow)
-        rest.eliminate_zeros()
-        return {int(i) for i in breadth_first_order(rest, _SOURCE, return_predecessors=False)}
-
-
 def _chosen(placements: Mapping[Node, Placement], uses: _Uses) -> set[Node]:
     """The nodes that are channels-last in the cheapest cut."""
-    network = _Network()
+    network = Network()
     vertices = {node: network.vertex() for node in placements}
     values: dict[Value, None] = {}
     for node, vertex in vertices.items():
@@ -341,36 +302,36 @@ def _chosen(placements: Mapping[Node, Placement], uses: _Uses) -> set[Node]:
         made = [v for kind, v in zip(place.outputs, node.outputs, strict=True) if kind == IMAGE]
         values.update(dict.fromkeys([*images, *made]))
         if node.op.name in _TRANSPOSED:
-            network.edge(_SOURCE, vertex, sum(_price(v.type) for v in [*images, *made]))
+            network.edge(SOURCE, vertex, sum(_price(v.type) for v in [*images, *made]))
         elif node.op.name == "transpose":
-            network.tie(_SOURCE, vertex)
+            network.edge(SOURCE, vertex, NEVER)
         for kind, v in zip(place.inputs, node.inputs, strict=True):
             if kind == OPERAND:
-                network.edge(vertex, _SINK, _price(_widened(v.type, node.outputs[0].type.rank)))
+                network.edge(vertex, SINK, _price(_widened(v.type, node.outputs[0].type.rank)))
     for value in values:
         price, made_by = _price(value.type), _maker(value, placements)
-        maker = _SINK if made_by is None else vertices[made_by]
+        maker = SINK if made_by is None else vertices[made_by]
         takers = [vertices[node] for node in uses.images.get(value, ()) if node in vertices]
         first = value in uses.elsewhere
         if price and takers:  # made channels-first and taken channels-last
             _pay_once(network, takers, maker, price)
-        if price and maker != _SINK and (takers or first):  # the other way round
+        if price and maker != SINK and (takers or first):  # the other way round
             if first:
-                network.edge(maker, _SINK, price)
+                network.edge(maker, SINK, price)
             else:
                 _pay_once(network, takers, maker, price, backwards=True)
     side = network.source_side()
     return {node for node, vertex in vertices.items() if vertex in side}
 
 
-def _pay_once(network: _Network, takers: Sequence[int], maker: int, price: int, backwards: bool = False) -> None:
+def _pay_once(network: Network, takers: Sequence[int], maker: int, price: int, backwards: bool = False) -> None:
     """A price for any number of takers on the other side than the maker of a value."""
     if len(takers) == 1:
         meeting = takers[0]
     else:
         meeting = network.vertex()
         for taker in takers:
-            network.tie(*((meeting, taker) if backwards else (taker, meeting)))
+            network.edge(*((meeting, taker) if backwards else (taker, meeting)), NEVER)
     network.edge(*((maker, meeting) if backwards else (meeting, maker)), price)
 
 
