@@ -60,8 +60,8 @@ def jax_products(precision: str, side: int) -> Iterator[tuple[str, Callable[[], 
 PRODUCTS = {"mycelia": mindspore_products, "torch": torch_products, "jax": jax_products}
 
 
-def rates(framework: str, precision: str, threads: int, side: int = SIDE) -> dict[str, float]:
-    """GFLOP/s of a product by library, the best of four after one to warm up; empty where none is known."""
+def rates(framework: str, precision: str, threads: int, side: int = SIDE, seconds: float = 1.0) -> dict[str, float]:
+    """GFLOP/s of a product by library, the best of a second after one to warm up; empty where none is known."""
     if framework not in PRODUCTS:
         return {}
     if framework == "torch":
@@ -75,8 +75,8 @@ def rates(framework: str, precision: str, threads: int, side: int = SIDE) -> dic
     ]
     for label, product in asked:
         product()
-        best = float("inf")
-        for _ in range(4):
+        best, until = float("inf"), time.perf_counter() + seconds
+        while best == float("inf") or time.perf_counter() < until:
             start = time.perf_counter()
             product()
             best = min(best, time.perf_counter() - start)

@@ -180,7 +180,7 @@ class Machine:
         return max(self.rates[precision].values(), default=None)
 
 
-def look_around(asked: list[Contender], precisions: list[str], options: Options, side: int) -> Machine:
+def look_around(asked: list[Contender], precisions: list[str], options: Options, side: int, seconds: float) -> Machine:
     """Start each framework once and time large matrix products with it."""
     machine = Machine({p: {} for p in precisions}, {})
     for framework, contender in {c.framework: c for c in asked}.items():
@@ -191,7 +191,7 @@ def look_around(asked: list[Contender], precisions: list[str], options: Options,
             continue
         try:
             for precision in precisions:
-                machine.rates[precision] |= peer.ask("peak", precision=precision, side=side)["rates"]
+                machine.rates[precision] |= peer.ask("peak", precision=precision, side=side, seconds=seconds)["rates"]
         except PeerError as error:
             machine.missing[framework] = str(error)
         finally:

@@ -139,7 +139,9 @@ def main(given: list[str] | None = None) -> int:
         print(line, file=sys.stderr, flush=True)
 
     say("looking for the frameworks and timing matrix products")
-    machine = look_around(asked.contenders, asked.precision, options, 256 if asked.small else peak.SIDE)
+    machine = look_around(
+        asked.contenders, asked.precision, options, *((256, 0.0) if asked.small else (peak.SIDE, 1.0))
+    )
     load = os.getloadavg()[0]
     busy = " before the start; medians mean little, compare least times" if load > 0.5 else ""
     print(f"{processor()}, {options.threads} threads, load average {load:.1f}{busy}")

@@ -6,7 +6,7 @@
 - ``step`` (``count``) runs it: ``ms``, the milliseconds of each step
 - ``value``: the number that all frameworks have to agree on; ``flops``: of one step, or null
 - ``memory``: the most resident memory so far, in bytes
-- ``peak`` (``precision``, ``side``): ``rates`` of matrix products in GFLOP/s
+- ``peak`` (``precision``, ``side``, ``seconds``): ``rates`` of matrix products in GFLOP/s
 - ``quit`` ends the process
 
 The first line it writes says whether the framework could be imported. A request that fails is answered with ``error``.
@@ -87,10 +87,10 @@ class Worker:
     def memory(self) -> dict[str, Any]:
         return {"bytes": peak_memory()}
 
-    def peak(self, precision: str, side: int) -> dict[str, Any]:
+    def peak(self, precision: str, side: int, seconds: float) -> dict[str, Any]:
         from benchmarks.peak import rates
 
-        return {"rates": rates(self.framework, precision, self.threads, side)}
+        return {"rates": rates(self.framework, precision, self.threads, side, seconds)}
 
 
 REQUESTS = ("setup", "step", "value", "flops", "memory", "peak")

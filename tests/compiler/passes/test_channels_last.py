@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 
 import jax
 import numpy as np
@@ -413,6 +414,19 @@ def test_random_graphs_compute_the_same(seed):
     new, changes = run(graph)
     assert changes
     check_same(graph, new)
+
+
+@pytest.mark.parametrize("name", ["conv", "conv_input_grad", "conv_weight_grad"])
+def test_convolutions_are_of_the_form_that_is_fast_everywhere(name):
+    """XLA brings others to it, but not in branches and loops."""
+    for sample in PRIMITIVES[name].samples():
+        if not hasattr(sample, "grad") or not all(np.size(x) for x in sample.inputs):
+            continue
+        text = jax.jit(lambda *xs, a=sample.attrs: PRIMITIVES[name].lower(*xs, **a)).lower(*sample.inputs).as_text()
+        (numbers,) = re.findall(r"dim_numbers = (\S.*?), window", text)
+        n = len(sample.attrs["strides"])
+        image, kernel = ", ".join(("b", *"012"[:n], "f")), ", ".join((*"012"[:n], "i", "o"))
+        assert numbers == f"[{image}]x[{kernel}]->[{image}]"
 
 
 # Networks -------------------------------------------------------------------------------------------------
