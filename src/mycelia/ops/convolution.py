@@ -9,11 +9,12 @@ images have their channels on the last axis; kernels keep their layout.
 XLA's CPU compiler has fast code for channels-last images and ...IO kernels only. It transposes others to that form,
 but not inside branches and loops, where it falls back to code that is ten to a hundred times slower. So all three
 are lowered to convolutions of that form, with the transposes around them. With several groups each is one convolution
-with as many groups.
+with as many groups, but for the gradient of depthwise kernels, whose elements are sums of products.
 """
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import jax.numpy as jnp
@@ -244,6 +245,27 @@ def _infer_weight_grad(ct: TensorType, x: TensorType, *, weight_shape: Ints, **a
     return TensorType(ct.dtype, weight_shape)
 
 
+#: Up to this many places of a kernel are unrolled.
+_FEW_PLACES = 36
+
+
+def _lower_depthwise_grad(ct: Any, x: Any, weight_shape: Ints, strides: Ints, padding: Pairs, dilation: Ints) -> Any:
+    """The gradient of a kernel of one channel in and out a group, place by place; channels-last images."""
+    wide = jnp.promote_types(ct.dtype, jnp.float32)
+    ct, x = (
+        ct.astype(wide),
+        lax.pad(x.astype(wide), jnp.zeros((), wide), [(0, 0, 0), *[(*p, 0) for p in padding], (0, 0, 0)]),
+    )
+    spans, axes = _reaches(ct.shape[1:-1], strides), tuple(range(ct.ndim - 1))
+    made = []
+    for place in np.ndindex(*weight_shape[2:]):
+        begin = [i * step for i, step in zip(place, dilation, strict=True)]
+        end = [b + span for b, span in zip(begin, spans, strict=True)]
+        part = lax.slice(x, (0, *begin, 0), (x.shape[0], *end, x.shape[-1]), (1, *strides, 1))
+        made.append(jnp.sum(part * ct, axes))
+    return jnp.stack(made, -1).reshape(weight_shape)
+
+
 def _lower_weight_grad(
     ct: Any, x: Any, *, weight_shape: Ints, strides: Ints, padding: Pairs, dilation: Ints, groups: int,
     channels_last: bool,
@@ -252,6 +274,8 @@ def _lower_weight_grad(
         return jnp.zeros(weight_shape, ct.dtype)
     n, batch = len(strides), ct.shape[0]
     ct, x = _last(ct, channels_last), _last(x, channels_last)
+    if weight_shape[:2] == (groups, 1) and groups > 1 and prod(weight_shape[2:]) <= _FEW_PLACES:
+        return _lower_depthwise_grad(ct, x, weight_shape, strides, padding, dilation).astype(ct.dtype)
     pads = []
     for size, made, reach, (low, _) in zip(
         x.shape[1:-1], _reaches(ct.shape[1:-1], strides), _reaches(weight_shape[2:], dilation), padding, strict=True
