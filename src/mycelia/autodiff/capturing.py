@@ -7,18 +7,19 @@ the graph stores the written values with :meth:`Captured.store`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mycelia.autodiff.transform import condensed
 from mycelia.core import tree
+from mycelia.core.errors import shown_traceback
 from mycelia.ir.builder import Builder, restoring
 from mycelia.ir.graph import Graph
 from mycelia.ir.types import TensorType
 from mycelia.tensor import Parameter, Tensor, dispatch
 from mycelia.tensor.dispatch import set_value, value_in_graph
-from mycelia.tensor.mode import current_builder, staging
+from mycelia.tensor.mode import current_builder, is_staging, staging
 from mycelia.tensor.tensor import wrap
 
 
@@ -55,6 +56,26 @@ class Captured:
         """What the function returned, with ``outputs`` in place of its tensors."""
         it = iter(outputs)
         return tree.unflatten(self.treedef, [next(it) if isinstance(x, Tensor) else x for x in self.leaves])
+
+
+class StagedTransform:
+    """A function transformed in a graph: called from outside any graph it is compiled, inside one it is staged.
+
+    Subclasses have ``evaluate``, which stages them for the arguments of the call, and ``compile_key``, which
+    tells compiled transforms of one function apart.
+    """
+
+    fn: Any
+    evaluate: Callable[..., Any]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            if not is_staging():
+                return dispatch.call_compiled(self, args, kwargs)
+            return self.evaluate(*args, **kwargs)
+        except Exception as error:  # it goes on to the user, without the frames of this package
+            error.__traceback__ = shown_traceback(error)
+            raise
 
 
 def capture(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mycelia.autodiff.capturing import Captured, capture
+from mycelia.autodiff.capturing import Captured, StagedTransform, capture
 from mycelia.autodiff.forward import Tangents, pushforward
 from mycelia.autodiff.rules import zeros_like
 from mycelia.autodiff.tape import backward, leaf
@@ -236,7 +236,7 @@ def captured_inputs(
 # forward
 
 
-class Forward:
+class Forward(StagedTransform):
     """A function together with its tangent; called with inputs and tangents, it gives both results.
 
     Attributes:
@@ -252,16 +252,6 @@ class Forward:
     def compile_key(self) -> tuple[Any, ...]:
         """What tells compiled products of one function apart."""
         return ("jvp", self.has_aux)
-
-    def __call__(self, inputs: tuple[Any, ...], tangents: list[Tensor]) -> tuple[Any, ...]:
-        try:
-            if not is_staging():
-                made: tuple[Any, ...] = dispatch.call_compiled(self, (inputs, tangents), {})
-                return made
-            return self.evaluate(inputs, tangents)
-        except Exception as error:
-            error.__traceback__ = shown_traceback(error)
-            raise
 
     def evaluate(self, inputs: tuple[Any, ...], tangents: list[Tensor]) -> tuple[Any, ...]:
         """Stage the function and its tangent into the graph being built."""
@@ -318,7 +308,8 @@ def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> t
     [1. 8.] [3. 0.]
     """
     check_function("jvp", fn)
-    return Forward(fn, has_aux)(*_arguments("jvp", inputs, v))
+    made: tuple[Any, ...] = Forward(fn, has_aux)(*_arguments("jvp", inputs, v))
+    return made
 
 
 def linearize(fn: Callable[..., Any], inputs: Any) -> tuple[Any, Callable[..., Any]]:

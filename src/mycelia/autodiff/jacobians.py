@@ -13,7 +13,7 @@ from math import factorial
 from typing import Any
 
 from mycelia.autodiff.batching import stage_vmap
-from mycelia.autodiff.capturing import Captured
+from mycelia.autodiff.capturing import Captured, StagedTransform
 from mycelia.autodiff.forward import pushforward
 from mycelia.autodiff.functional import Forward, captured_inputs, check_function, divided, tensors_of
 from mycelia.autodiff.rules import ones_like
@@ -24,7 +24,6 @@ from mycelia.core.errors import (
     ArgumentValueError,
     OutOfRangeError,
     ShapeError,
-    shown_traceback,
 )
 from mycelia.ir.builder import Builder
 from mycelia.ir.rewriter import graph_has_effects
@@ -36,11 +35,11 @@ from mycelia.ops.operands import cast
 from mycelia.ops.shape import broadcast_to, moveaxis, reshaped
 from mycelia.tensor import Tensor, dispatch
 from mycelia.tensor.dispatch import scalar, type_of, value_in_graph
-from mycelia.tensor.mode import current_builder, is_staging, staging
+from mycelia.tensor.mode import current_builder, staging
 from mycelia.tensor.tensor import wrap
 
 
-class Jacobian:
+class Jacobian(StagedTransform):
     """A function together with the inputs its Jacobian is taken for.
 
     Attributes:
@@ -60,16 +59,7 @@ class Jacobian:
         """What tells compiled Jacobians of one function apart."""
         return (self.where, self.positions, self.has_aux)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        try:
-            if not is_staging():
-                return dispatch.call_compiled(self, args, kwargs)
-            return self.evaluate(args, kwargs)
-        except Exception as error:
-            error.__traceback__ = shown_traceback(error)
-            raise
-
-    def evaluate(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def evaluate(self, *args: Any, **kwargs: Any) -> Any:
         """Stage the Jacobian into the graph being built."""
         chosen = self._chosen(args)
         places = _places(self.where, args, chosen)
@@ -343,7 +333,7 @@ def hessian(fn: Callable[..., Any], grad_position: int | Sequence[int] = 0) -> C
 # derivatives along a curve
 
 
-class Taylor:
+class Taylor(StagedTransform):
     """A function along a curve through its inputs; called, it gives outputs and derivatives of orders 1 to n.
 
     Attributes:
@@ -359,16 +349,6 @@ class Taylor:
     def compile_key(self) -> tuple[Any, ...]:
         """What tells compiled series of one function apart."""
         return ("jet", self.order)
-
-    def __call__(self, primals: list[Tensor], series: list[list[Tensor]]) -> tuple[Any, list[Any]]:
-        try:
-            if not is_staging():
-                made: tuple[Any, list[Any]] = dispatch.call_compiled(self, (primals, series), {})
-                return made
-            return self.evaluate(primals, series)
-        except Exception as error:
-            error.__traceback__ = shown_traceback(error)
-            raise
 
     def evaluate(self, primals: list[Tensor], series: list[list[Tensor]]) -> tuple[Any, list[Any]]:
         """Stage the outputs and their derivatives into the graph being built."""

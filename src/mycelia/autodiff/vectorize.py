@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mycelia.autodiff.batching import stage_vmap
-from mycelia.autodiff.capturing import Captured, capture
+from mycelia.autodiff.capturing import Captured, StagedTransform, capture
 from mycelia.core import tree
 from mycelia.core.errors import (
     ArgumentTypeError,
@@ -18,20 +18,18 @@ from mycelia.core.errors import (
     OutOfRangeError,
     ShapeError,
     UnsupportedError,
-    shown_traceback,
 )
 from mycelia.ir.types import TensorType
 from mycelia.ops.joining import stack
 from mycelia.ops.operands import as_tensor
 from mycelia.ops.shape import broadcast_to, moveaxis
-from mycelia.tensor import Parameter, Tensor, dispatch
+from mycelia.tensor import Parameter, Tensor
 from mycelia.tensor.dispatch import set_value
-from mycelia.tensor.mode import is_staging
 
 _Axes = Any
 
 
-class Vmapped:
+class Vmapped(StagedTransform):
     """A function together with the axes it is mapped over; made by :func:`vmap`.
 
     Attributes:
@@ -49,16 +47,7 @@ class Vmapped:
         """What tells compiled maps of one function apart."""
         return ("vmap", self.in_axes, self.out_axes)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        try:
-            if not is_staging():
-                return dispatch.call_compiled(self, args, kwargs)
-            return self.evaluate(args, kwargs)
-        except Exception as error:
-            error.__traceback__ = shown_traceback(error)
-            raise
-
-    def evaluate(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def evaluate(self, *args: Any, **kwargs: Any) -> Any:
         """Stage the map into the graph being built."""
         cells = list(self.fn) if _is_cell_list(self.fn) else []
         leaves = tree.leaves(args)
