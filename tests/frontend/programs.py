@@ -8,12 +8,26 @@ is written in place and never bound anew; no other variable is the same tensor.
 
 from __future__ import annotations
 
+import gc
 import linecache
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from hypothesis import strategies as st
+import pytest
+from hypothesis import HealthCheck, strategies as st
+
+#: Programs are long: what hypothesis would complain of.
+SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large)
+
+
+@pytest.fixture(autouse=True)
+def rare_collections() -> Iterator[None]:
+    """Graphs are cyclic and many: collecting them as they come takes longer than all the rest."""
+    gc.disable()
+    yield
+    gc.enable()
+
 
 _VARIABLES = {"vector": ("a", "b"), "scalar": ("s", "t"), "integer": ("i", "j"), "python": ("p", "q")}
 _KINDS = tuple(_VARIABLES)

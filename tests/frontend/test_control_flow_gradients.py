@@ -7,13 +7,19 @@ and take the same side of them.
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings, strategies as st
-from tests.frontend.programs import forget, function_of, program_of, programs
+from hypothesis import Phase, given, settings, strategies as st
+from tests.frontend.programs import (
+    SLOW,
+    forget,
+    function_of,
+    program_of,
+    programs,
+    rare_collections as rare_collections,
+)
 from tests.frontend.staging import Staged, copied
 
 from mycelia import Tensor, grad
@@ -24,15 +30,6 @@ _INPUTS = (
     (Tensor([4.0, -3.0]), Tensor(5.0), Tensor(3)),
     (Tensor([-2.0, 6.0]), Tensor(-4.0), Tensor(2)),
 )
-_SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large)
-
-
-@pytest.fixture(autouse=True)
-def _rare_collections() -> Iterator[None]:
-    """Graphs are cyclic and many: collecting them as they come takes longer than all the rest."""
-    gc.disable()
-    yield
-    gc.enable()
 
 
 def _agrees(source: str, p: int) -> None:
@@ -58,7 +55,7 @@ def _agrees(source: str, p: int) -> None:
     forget(f)
 
 
-@settings(max_examples=60, suppress_health_check=_SLOW)
+@settings(max_examples=60, suppress_health_check=SLOW)
 @given(programs(size=14), st.sampled_from([0, 3]))
 def test_gradient_of_staged_is_that_of_eager(source: str, p: int) -> None:
     _agrees(source, p)
@@ -66,7 +63,7 @@ def test_gradient_of_staged_is_that_of_eager(source: str, p: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("chunk", range(4))
-@settings(max_examples=500, phases=[Phase.generate], suppress_health_check=_SLOW, deadline=None)
+@settings(max_examples=500, phases=[Phase.generate], suppress_health_check=SLOW, deadline=None)
 @given(st.integers(0, 2**40))
 def test_many_gradients_of_staged_are_those_of_eager(chunk: int, number: int) -> None:
     _agrees(program_of(4 * number + chunk, 24), (0, 1, 3)[number % 3])

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import gc
 import textwrap
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings, strategies as st
-from tests.frontend.programs import forget, function_of, program_of, programs
+from hypothesis import Phase, given, settings, strategies as st
+from tests.frontend.programs import (
+    SLOW,
+    forget,
+    function_of,
+    program_of,
+    programs,
+    rare_collections as rare_collections,
+)
 from tests.frontend.staging import Staged, assert_same, copied
 
 from mycelia import Tensor
@@ -22,15 +28,6 @@ _INPUTS = (
     (Tensor([0.0, 0.0]), Tensor(0.0), Tensor(0)),
     (Tensor([-2.0, 6.0]), Tensor(-4.0), Tensor(2)),
 )
-_SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large)
-
-
-@pytest.fixture(autouse=True)
-def _rare_collections() -> Iterator[None]:
-    """Graphs are cyclic and many: collecting them as they come takes longer than all the rest."""
-    gc.disable()
-    yield
-    gc.enable()
 
 
 def _agrees(source: str, p: int) -> None:
@@ -47,13 +44,13 @@ def _agrees(source: str, p: int) -> None:
     forget(f)
 
 
-@settings(max_examples=200, suppress_health_check=_SLOW)
+@settings(max_examples=200, suppress_health_check=SLOW)
 @given(programs(size=18), st.sampled_from([0, 3]))
 def test_staged_is_eager(source: str, p: int) -> None:
     _agrees(source, p)
 
 
-@settings(max_examples=20, suppress_health_check=_SLOW)
+@settings(max_examples=20, suppress_health_check=SLOW)
 @given(programs(size=16))
 def test_compiled_is_eager(source: str) -> None:
     f = function_of(source)
@@ -72,7 +69,7 @@ def test_compiled_is_eager(source: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("chunk", range(4))
-@settings(max_examples=625, phases=[Phase.generate], suppress_health_check=_SLOW, deadline=None)
+@settings(max_examples=625, phases=[Phase.generate], suppress_health_check=SLOW, deadline=None)
 @given(st.integers(0, 2**40))
 def test_many_staged_are_eager(chunk: int, number: int) -> None:
     _agrees(program_of(4 * number + chunk, 40), (0, 1, 3)[number % 3])
