@@ -18,7 +18,7 @@ from tests.frontend.programs import (
     function_of,
     program_of,
     programs,
-    rare_collections as rare_collections,
+    rare_collections,  # noqa: F401 (a fixture of every test here)
 )
 from tests.frontend.staging import Staged, copied
 

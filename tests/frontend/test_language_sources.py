@@ -46,7 +46,7 @@ def _run_as_a_cell(source: str, name: str) -> dict[str, Any]:
 
 
 def test_a_notebook_cell() -> None:
-    scope = _run_as_a_cell(_SOURCE, "/tmp/ipykernel_77/1234567.py")
+    scope = _run_as_a_cell(_SOURCE, "ipykernel_77/1234567.py")
     check(scope["halved"], *_INPUTS)
     net = scope["Net"]()
     check(lambda x: net(x), *_INPUTS)
