@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -26,30 +27,59 @@ class NativeKernels(BuildHookInterface):
         source = Path(self.root, "src", "mycelia", "native")
         with tempfile.TemporaryDirectory() as folder:
             built = _build(source, Path(folder))
-            if built is None:
-                return
-            final = source / "kernels.so"
-            temporary = final.with_name(f"kernels.so.{os.getpid()}")
-            shutil.copyfile(built, temporary)
-            os.replace(temporary, final)
-        if version != "editable":
-            build_data["force_include"][str(final)] = "mycelia/native/kernels.so"
+            for library in built:
+                temporary = source / f"{library.name}.{os.getpid()}"
+                shutil.copyfile(library, temporary)
+                os.replace(temporary, source / library.name)
+        if built and version != "editable":
+            for library in built:
+                build_data["force_include"][str(source / library.name)] = f"mycelia/native/{library.name}"
             build_data["pure_python"] = False
             build_data["infer_tag"] = True
 
 
-def _build(source: Path, folder: Path) -> Path | None:
+def _onednn() -> list[str]:
+    """The settings that say where oneDNN is: its packages are installed for the build where there are any."""
+    found = {}
+    for package, name, setting in (
+        ("onednn-devel-cpu-gomp", "include/oneapi/dnnl/dnnl.hpp", "DNNL_INCLUDE"),
+        ("onednn-cpu-gomp", "lib/libdnnl.so.3", "DNNL_LIBRARY"),
+    ):
+        try:
+            files = metadata.files(package) or []
+        except metadata.PackageNotFoundError:
+            return []
+        for file in files:
+            if str(file).endswith(name):
+                found[setting] = Path(str(file.locate())).resolve()
+    if len(found) < 2:
+        return []
+    return [f"-DDNNL_INCLUDE={found['DNNL_INCLUDE'].parents[2]}", f"-DDNNL_LIBRARY={found['DNNL_LIBRARY']}"]
+
+
+def _build(source: Path, folder: Path) -> list[Path]:
+    """Build into a folder; the libraries made, none if that failed."""
     try:
         import jaxlib
 
         include = Path(jaxlib.__file__).parent / "include"
         for command in (
-            ["cmake", "-S", str(source), "-B", str(folder), "-G", "Ninja", f"-DXLA_FFI_INCLUDE={include}"],
+            [
+                "cmake",
+                "-S",
+                str(source),
+                "-B",
+                str(folder),
+                "-G",
+                "Ninja",
+                f"-DXLA_FFI_INCLUDE={include}",
+                *_onednn(),
+            ],
             ["cmake", "--build", str(folder)],
         ):
             subprocess.run(command, check=True, capture_output=True, text=True)
     except (ImportError, OSError, subprocess.CalledProcessError) as error:
         reason = getattr(error, "stderr", "") or error
         print(f"mycelia: the compiled kernels were not built, XLA's are used instead: {reason}", file=sys.stderr)
-        return None
-    return folder / "kernels.so"
+        return []
+    return sorted(folder.glob("*.so"))

@@ -25,12 +25,15 @@ from dataclasses import dataclass
 from mycelia.autodiff.transform import set_condense
 from mycelia.compiler.passes import (
     algebraic,
+    attention,
     channels_last,
     common_subexpressions,
     constant_folding,
     control_flow,
     dead_code,
+    half_precision,
     inline,
+    library,
     roll,
 )
 from mycelia.compiler.report import CompileReport, PassReport, graph_cost
@@ -55,7 +58,12 @@ PASSES: tuple[tuple[str, Pass], ...] = (
 )
 
 #: The passes that are for a device; they may round otherwise than the graph given.
-DEVICE_PASSES: tuple[tuple[str, Pass], ...] = (("channels_last", channels_last.run),)
+DEVICE_PASSES: tuple[tuple[str, Pass], ...] = (
+    ("attention", attention.run),
+    ("channels_last", channels_last.run),
+    ("half_precision", half_precision.run),
+    ("library", library.run),
+)
 
 #: What runs after a pass for the device that changed something.
 CLEARING: tuple[tuple[str, Pass], ...] = (
@@ -188,7 +196,8 @@ def _write(path: str, text: str) -> None:
 
 
 def _condense(graph: Graph) -> Graph:
-    return roll.run(dead_code.run(graph)[0])[0]
+    graph, found = attention.run(dead_code.run(graph)[0])
+    return roll.run(dead_code.run(graph)[0] if found else graph)[0]
 
 
 set_condense(_condense)

@@ -32,7 +32,7 @@ from jax import lax
 
 from mycelia.core import dtypes as dt
 from mycelia.core.errors import GraphTypeError
-from mycelia.ir.evaluate import evaluate
+from mycelia.ir.evaluate import evaluate, without_kernels
 from mycelia.ir.graph import Graph
 from mycelia.ir.primitive import Primitive
 from mycelia.ir.types import TensorType
@@ -192,7 +192,8 @@ def _lower_vmap(*arrays: Any, graph: Graph, mapped: tuple[bool, ...], size: int)
     if not any(mapped):  # then all rows are one
         return tuple([jnp.broadcast_to(row, (size, *row.shape)) for row in evaluate(graph, arrays)])
     axes = tuple(0 if is_mapped else None for is_mapped in mapped)
-    return tuple(jax.vmap(lambda *rows: evaluate(graph, rows), axes, 0, axis_size=size)(*arrays))
+    with without_kernels():
+        return tuple(jax.vmap(lambda *rows: evaluate(graph, rows), axes, 0, axis_size=size)(*arrays))
 
 
 #: ``graph`` on every row of the ``mapped`` inputs at once; the rows of all outputs stand along axis 0.

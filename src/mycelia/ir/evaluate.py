@@ -1,19 +1,51 @@
 """Run a graph with each operator's lowering.
 
 On concrete arrays this is the interpreter, the executable definition of what a graph means; called
-under ``jax.jit`` the same loop is the lowering to XLA. ``lowerings`` replaces single operators' rules
-(kernels of a device).
+under ``jax.jit`` the same loop is the lowering to XLA. Where an operator has a kernel for the device, that is used,
+but not inside ``vmap``: what maps rows knows nothing of kernels. What a node becomes carries its operator's name
+and its place in the graph, from which a profile tells the user's line.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+import jax
+
 from mycelia.ir.graph import Graph, Value
+from mycelia.ir.primitive import Primitive
 
 
-def evaluate(graph: Graph, args: Sequence[Any], lowerings: Mapping[str, Callable[..., Any]] | None = None) -> list[Any]:
+class _State(threading.local):
+    plain = False
+
+
+_state = _State()
+
+
+@contextmanager
+def without_kernels() -> Iterator[None]:
+    """Operators are computed by their ``lower`` alone."""
+    before, _state.plain = _state.plain, True
+    try:
+        yield
+    finally:
+        _state.plain = before
+
+
+def computed(op: Primitive, arrays: Sequence[Any], attrs: dict[str, Any]) -> Any:
+    """What an operator makes of arrays: by its kernel if it has one that serves them, else by its lowering."""
+    if op.kernel is not None and not _state.plain:
+        made = op.kernel(*arrays, **attrs)
+        if made is not NotImplemented:
+            return made
+    return op.lower(*arrays, **attrs)
+
+
+def evaluate(graph: Graph, args: Sequence[Any]) -> list[Any]:
     """The outputs of ``graph`` for arrays ``args``, one for each parameter.
 
     Raises:
@@ -22,10 +54,9 @@ def evaluate(graph: Graph, args: Sequence[Any], lowerings: Mapping[str, Callable
     if len(args) != len(graph.params):
         raise ValueError(f"graph {graph.name} takes {len(graph.params)} arguments, got {len(args)}")
     env: dict[Value, Any] = dict(zip(graph.params, args, strict=True))
-    rules = lowerings or {}
-    for node in graph.nodes:
-        lower = rules.get(node.op.name, node.op.lower)
-        out = lower(*[env[v] for v in node.inputs], **node.attrs)
+    for place, node in enumerate(graph.nodes):
+        with jax.named_scope(f"{node.op.name}.{place}"):
+            out = computed(node.op, [env[v] for v in node.inputs], node.attrs)
         if node.op.multi:
             for value, array in zip(node.outputs, out, strict=True):
                 env[value] = array

@@ -37,11 +37,16 @@ class Primitive:
         shard: the dimension names of inputs and outputs (``"...ik,...kj->...ij"``), read by the planner.
         onnx: the ONNX operator name, or a function that writes the nodes.
         samples: sample inputs that drive the generated tests.
+
+    Attributes:
+        kernel: a faster way to compute it on the device in use, set by whoever has one (``native``). It takes what
+            ``lower`` takes, and gives ``NotImplemented`` for types or attributes that it does not serve. ``lower``
+            is what it has to agree with.
     """
 
     __slots__ = (
-        "derived_vjp", "differentiable", "eager", "effects", "infer", "lower", "multi", "name", "onnx", "samples",
-        "shard", "vjp",
+        "derived_vjp", "differentiable", "eager", "effects", "infer", "kernel", "lower", "multi", "name", "onnx",
+        "samples", "shard", "vjp",
     )  # fmt: skip
 
     def __init__(
@@ -62,6 +67,7 @@ class Primitive:
         self.name = name
         self.infer = infer
         self.lower = lower
+        self.kernel: Callable[..., Any] | None = None
         self.vjp = vjp
         self.differentiable = differentiable
         self.multi = multi

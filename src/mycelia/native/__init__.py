@@ -1,53 +1,41 @@
 """Compiled CPU kernels, built when the package is installed where there is a C++ compiler.
 
-The shared library stands beside this file. Its functions are called from XLA programs through XLA's foreign function
-interface. Without it everything works on XLA's own kernels.
+The shared libraries stand beside this file: ``kernels.so`` needs nothing else, ``onednn_kernels.so`` needs oneDNN.
+Their functions are called from XLA programs through XLA's foreign function interface. Without them everything works on XLA's
+own kernels. ``MYCELIA_NATIVE=0`` leaves them out, to compare.
 """
 
 from __future__ import annotations
 
-import ctypes
-from pathlib import Path
-from typing import Any
+import os
+import warnings
 
-import jax
-import numpy as np
+from mycelia.native import (
+    attention,
+    batch_norm,
+    convolution,
+    elementwise,
+    embedding,
+    libraries,
+    products,
+    recurrent,
+    rows,
+)
 
-from mycelia.compiler.passes import updates
+_wanted = os.environ.get("MYCELIA_NATIVE", "1") != "0"
 
-LIBRARY = Path(__file__).parent / "kernels.so"
+#: Whether the kernels are there, and whether those made of oneDNN are.
+available = _wanted and libraries.kernels is not None
+onednn_available = _wanted and libraries.onednn is not None
 
+#: The families of kernels made of oneDNN; each has ``install()``.
+FAMILIES = (convolution, batch_norm, products, attention, embedding, rows, recurrent)
 
-def _load() -> bool:
-    """Make the kernels known to XLA and to the passes; False if they were not built."""
-    if not LIBRARY.exists():
-        return False
-    try:
-        library = ctypes.CDLL(str(LIBRARY))
-    except OSError:  # built for another machine
-        return False
-    jax.ffi.register_ffi_target(
-        "mycelia_elementwise_many", jax.ffi.pycapsule(library.mycelia_elementwise_many), platform="cpu"
-    )
-    updates.set_kernel(_elementwise_many, lambda: jax.default_backend() == "cpu")
-    return True
-
-
-def _elementwise_many(
-    *arrays: Any, program: Any, constants: Any, signature: Any, results: Any, layout: Any, aliases: Any, shapes: Any
-) -> list[Any]:
-    call = jax.ffi.ffi_call(
-        "mycelia_elementwise_many", [jax.ShapeDtypeStruct(s, np.float32) for s in shapes],
-        input_output_aliases=dict(aliases),
-    )  # fmt: skip
-    return list(
-        call(
-            *arrays, program=np.array(program, np.int32), constants=np.array(constants, np.float32),
-            signature=np.array(signature, np.int64), results=np.array(results, np.int64),
-            layout=np.array(layout, np.int64),
-        )
-    )  # fmt: skip
-
-
-#: Whether the kernels are there.
-available = _load()
+if available:
+    elementwise.install()
+if onednn_available:
+    for _family in FAMILIES:
+        try:
+            _family.install()
+        except libraries.OutdatedError as error:
+            warnings.warn(f"compiled kernels are missing ({error}): install the package again", stacklevel=2)

@@ -49,7 +49,7 @@ def spatial(shape: Ints, channels_last: bool) -> Ints:
     return shape[1:-1] if channels_last else shape[2:]
 
 
-def _conv_shape(
+def conv_shape(
     x: Ints, w: Ints, strides: Ints, padding: Pairs, dilation: Ints, groups: int, channels_last: bool
 ) -> Ints:
     """The shape of a convolution's result, or a located error."""
@@ -92,7 +92,7 @@ def _infer_conv(
 ) -> TensorType:  # fmt: skip
     types = (x, w) if bias is None else (x, w, bias)
     check_dtypes(f"conv{x.rank - 2}d", types, dt.FLOATS, ("input", "weight", "bias"))
-    shape = _conv_shape(x.shape, w.shape, strides, padding, dilation, groups, channels_last)
+    shape = conv_shape(x.shape, w.shape, strides, padding, dilation, groups, channels_last)
     if bias is not None and bias.shape != (w.shape[0],):
         raise ShapeError(
             f"conv{x.rank - 2}d",
@@ -191,7 +191,7 @@ def _check_result(where: str, made: Ints, ct: TensorType) -> None:
 
 def _infer_input_grad(ct: TensorType, w: TensorType, *, input_shape: Ints, **attrs: Any) -> TensorType:
     check_dtypes("conv_transpose", (ct, w), dt.FLOATS, ("input", "weight"))
-    _check_result("conv_transpose", _conv_shape(input_shape, w.shape, **attrs), ct)
+    _check_result("conv_transpose", conv_shape(input_shape, w.shape, **attrs), ct)
     return TensorType(ct.dtype, input_shape)
 
 
@@ -231,7 +231,7 @@ conv_input_grad_p = Primitive(
     "conv_input_grad", infer=_infer_input_grad, lower=_lower_input_grad, vjp=_vjp_input_grad,
     samples=lambda: [
         *[
-            Sample((_wave(*_conv_shape(x.shape, w.shape, **a)), w), {"input_shape": x.shape, **a})
+            Sample((_wave(*conv_shape(x.shape, w.shape, **a)), w), {"input_shape": x.shape, **a})
             for x, w, a in _CASES
         ],
         Bad((_wave(2, 4, 4, 3), _CASES[0][1]), {"input_shape": (2, 3, 5, 6), **_attrs(2)}, ShapeError, "would make"),
@@ -241,7 +241,7 @@ conv_input_grad_p = Primitive(
 
 def _infer_weight_grad(ct: TensorType, x: TensorType, *, weight_shape: Ints, **attrs: Any) -> TensorType:
     check_dtypes("conv_weight_grad", (ct, x), dt.FLOATS, ("ct", "input"))
-    _check_result("conv_weight_grad", _conv_shape(x.shape, weight_shape, **attrs), ct)
+    _check_result("conv_weight_grad", conv_shape(x.shape, weight_shape, **attrs), ct)
     return TensorType(ct.dtype, weight_shape)
 
 
@@ -300,7 +300,7 @@ conv_weight_grad_p = Primitive(
     "conv_weight_grad", infer=_infer_weight_grad, lower=_lower_weight_grad, vjp=_vjp_weight_grad,
     samples=lambda: [
         *[
-            Sample((_wave(*_conv_shape(x.shape, w.shape, **a)), x), {"weight_shape": w.shape, **a})
+            Sample((_wave(*conv_shape(x.shape, w.shape, **a)), x), {"weight_shape": w.shape, **a})
             for x, w, a in _CASES
         ],
         Bad((_wave(2, 4, 4, 3), _CASES[0][0]), {"weight_shape": (4, 3, 2, 3), **_attrs(2)}, ShapeError, "would make"),

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from mycelia.compiler.minimum_cut import NEVER, SINK, SOURCE, Network
+from mycelia.compiler.passes.per_graph import Attributes, PerGraph
 from mycelia.core.context import get_context
 from mycelia.ir.graph import ArrayConstant, Graph, Node, Value
 from mycelia.ir.primitive import primitive_named
@@ -405,30 +406,16 @@ class _Writer:
             (self.last if kind == IMAGE else self.first)[old] = new
 
 
-class _Run:
-    """One run of the pass: what graphs became, and how many nodes were made channels-last."""
+class _Run(PerGraph):
+    """One run of the pass; the number of changes is that of the nodes that were made channels-last."""
 
-    def __init__(self) -> None:
-        self.done: dict[Graph, Graph] = {}
-        self.changes = 0
-
-    def graph(self, graph: Graph) -> Graph:
-        found = self.done.get(graph)
-        if found is None:
-            found = self.done[graph] = self.made(graph)
-        return found
-
-    def made(self, graph: Graph) -> Graph:
-        attrs = {node: self.attributes(node) for node in graph.nodes if node.attrs}
-        placements: dict[Node, Placement] = {}
-        chosen: set[Node] = set()
-        if any(node.op.name in _CONVOLUTIONS and not node.attrs["channels_last"] for node in graph.nodes):
-            placements, uses = _around_convolutions(graph)
-            chosen = _chosen(placements, uses)
+    def remade(self, graph: Graph, attrs: Attributes) -> Graph | None:
+        if not any(node.op.name in _CONVOLUTIONS and not node.attrs["channels_last"] for node in graph.nodes):
+            return None
+        placements, uses = _around_convolutions(graph)
+        chosen = _chosen(placements, uses)
         if not any(node.op.name in _CONVOLUTIONS for node in chosen):
-            if all(new is node.attrs for node, new in attrs.items()):
-                return graph
-            chosen = set()
+            return None
         writer = _Writer(graph)
         for node in graph.nodes:
             writer.emitter.location = node.location
@@ -439,11 +426,6 @@ class _Run:
                 writer.copy(node, attrs.get(node, node.attrs))
         writer.graph.outputs = [writer.given(v) for v in graph.outputs]
         return writer.graph
-
-    def attributes(self, node: Node) -> dict[str, Any]:
-        """The attributes of a node, with the graphs among them as they became."""
-        new = {name: self.graph(held) for name, held in node.subgraphs}
-        return {**node.attrs, **new} if any(held is not node.attrs[name] for name, held in new.items()) else node.attrs
 
 
 def run(graph: Graph) -> tuple[Graph, int]:

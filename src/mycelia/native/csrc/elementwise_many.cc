@@ -21,15 +21,10 @@
 #include <thread>
 #include <vector>
 
+#include "vectorized.h"
 #include "xla/ffi/api/ffi.h"
 
 namespace ffi = xla::ffi;
-
-#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__)
-#define MYCELIA_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define MYCELIA_CLONES
-#endif
 
 namespace {
 

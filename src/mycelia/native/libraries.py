@@ -1,0 +1,80 @@
+"""The compiled libraries beside this file: found, loaded, and their functions made known to XLA."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from importlib import metadata
+from pathlib import Path
+
+import jax
+
+FOLDER = Path(__file__).parent
+
+
+def _load(name: str) -> ctypes.CDLL | None:
+    """A library that was built with the package; None if it was not, or for another machine."""
+    file = FOLDER / f"{name}.so"
+    if not file.exists():
+        return None
+    try:
+        return ctypes.CDLL(str(file))
+    except OSError:
+        return None
+
+
+def _load_onednn() -> ctypes.CDLL | None:
+    """oneDNN, from where its package put it, so that the kernels that are made of it find it by its name."""
+    try:
+        files = metadata.files("onednn-cpu-gomp") or []
+    except metadata.PackageNotFoundError:
+        return None
+    for file in files:
+        if file.name == "libdnnl.so.3":
+            try:
+                return _with_short_waits(str(Path(str(file.locate())).resolve()))
+            except OSError:  # no libgomp, or another machine
+                return None
+    return None
+
+
+def _with_short_waits(file: str) -> ctypes.CDLL:
+    """Load what brings OpenMP with it; its threads spin for a short time only when they have nothing to do.
+
+    They share the processors with XLA's threads. OpenMP reads the environment once, when it is loaded.
+    """
+    name = "GOMP_SPINCOUNT"
+    if name in os.environ or "OMP_WAIT_POLICY" in os.environ:
+        return ctypes.CDLL(file)
+    os.environ[name] = "20000"
+    try:
+        return ctypes.CDLL(file)
+    finally:
+        del os.environ[name]
+
+
+class OutdatedError(Exception):
+    """A library was built from older sources than the package has."""
+
+
+def register(library: ctypes.CDLL, *names: str) -> None:
+    """Make functions of a library targets of ``jax.ffi.ffi_call`` on the CPU.
+
+    Raises:
+        OutdatedError: the library lacks one of them.
+    """
+    missing = [name for name in names if not hasattr(library, name)]
+    if missing:
+        raise OutdatedError(", ".join(missing))
+    for name in names:
+        jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(getattr(library, name)), platform="cpu")
+
+
+#: Kernels of our own, and those made of oneDNN; None where they were not built or do not load.
+kernels = _load("kernels")
+onednn = _load("onednn_kernels") if _load_onednn() is not None else None
+
+
+def on_cpu() -> bool:
+    """Whether programs are compiled for the CPU."""
+    return jax.default_backend() == "cpu"
