@@ -19,7 +19,7 @@ from benchmarks.rounds import Result
 FARTHEST = 4.0
 WIDTH, LEFT, UNIT = 900.0, 170.0, 130.0  # UNIT: the length of a bar of ratio 1
 BAR, GAP, TITLE, MARGIN = 16.0, 4.0, 26.0, 16.0
-COLORS = {"mycelia": "#1b7f5c", "torch": "#d9642c", "jax": "#5b5fc7", "mindspore": "#8a8f98"}
+COLORS = {"mycelia": "#1b7f5c", "torch": "#d9642c", "jax": "#5b5fc7", "mindspore": "#8a8f98", "onnxruntime": "#b08d1f"}
 FONT = 12.0
 
 

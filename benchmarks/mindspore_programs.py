@@ -40,7 +40,7 @@ def program(work: Workload, mode: str, job: str, precision: str, threads: int) -
     network: Any = done.network
     if precision == "bf16":
         if not OURS:
-            raise NotMeasuredError("MindSpore is measured in float32 only")
+            raise NotMeasuredError("MindSpore's CPU operators take no bfloat16")
         network = amp.auto_mixed_precision(network, "auto", ms.bfloat16)
 
     def infer(x: Any) -> Any:

@@ -24,8 +24,26 @@ ROOT = Path(__file__).resolve().parent.parent
 
 MODES = {
     "mycelia": ("graph", "pynative"), "torch": ("eager", "compile"), "jax": ("jit",),
-    "mindspore": ("graph", "pynative"),
+    "mindspore": ("graph", "pynative"), "onnxruntime": ("session",),
 }  # fmt: skip
+PEERS = tuple(framework for framework in MODES if framework != "mycelia")
+
+#: What ``bf16`` means for each framework.
+BF16 = {
+    "mycelia": "amp at level auto: products and convolutions in bfloat16; weights and updates in float32",
+    "torch": "autocast: products and convolutions in bfloat16; weights and updates in float32",
+    "jax": "operands of products and convolutions cast to bfloat16; weights and updates in float32",
+}
+_NOT_DONE = {
+    ("mindspore", "bf16"): "MindSpore's CPU operators take no bfloat16",
+    ("onnxruntime", "bf16"): "ONNX Runtime's CPU operators take no bfloat16",
+    ("onnxruntime", "train"): "ONNX Runtime is measured in inference only",
+}
+
+
+def not_done(framework: str, job: str, precision: str) -> str | None:
+    """Why a framework has no program for a job at a precision; None if it has one."""
+    return _NOT_DONE.get((framework, job)) or _NOT_DONE.get((framework, precision))
 
 
 @dataclass(frozen=True)
@@ -67,11 +85,15 @@ class PeerError(Exception):
     """A contender is not there, could not do what it was asked, died or took too long."""
 
 
+class PeerSlowError(PeerError):
+    """A contender took too long."""
+
+
 class Peer:
     """A worker process of one contender."""
 
     def __init__(self, framework: str, python: str, threads: int, limit: float) -> None:
-        self.limit = limit
+        self.limit, self.closed = limit, False
         self.caches = tempfile.mkdtemp(prefix="benchmark-")
         self.said = open(os.path.join(self.caches, "stderr"), "w+b")  # noqa: SIM115 closed by close()
         count = str(threads)
@@ -94,16 +116,22 @@ class Peer:
             self._clean()
             raise PeerError(f"cannot start {python}: {error.strerror}") from None
         try:
-            self._answer()
+            self._answer(limit)
         except BaseException:
             self.close()
             raise
 
-    def ask(self, do: str, **request: Any) -> dict[str, Any]:
+    def ask(self, do: str, limit: float | None = None, **request: Any) -> dict[str, Any]:
         """The answer to a request; between requests the process is stopped, so that its threads do not even spin.
 
+        Args:
+            do: the request.
+            limit: the seconds it may take; without it, those given for every request.
+            request: what belongs to the request.
+
         Raises:
-            PeerError: the worker answered with an error, died, or did not answer within the limit.
+            PeerSlowError: the worker did not answer within the limit.
+            PeerError: it answered with an error or died.
         """
         stdin = self.process.stdin
         assert stdin is not None
@@ -114,19 +142,19 @@ class Peer:
         except (BrokenPipeError, ProcessLookupError):
             raise PeerError(self._death()) from None
         try:
-            return self._answer()
+            return self._answer(self.limit if limit is None else limit)
         finally:
             if self.process.returncode is None:
                 os.killpg(self.process.pid, signal.SIGSTOP)
 
-    def _answer(self) -> dict[str, Any]:
+    def _answer(self, limit: float) -> dict[str, Any]:
         assert self.process.stdout is not None
         source, line = self.process.stdout.fileno(), b""
-        until = time.monotonic() + self.limit
+        until = time.monotonic() + limit
         while not line.endswith(b"\n"):
             ready, _, _ = select.select([source], [], [], max(0.0, until - time.monotonic()))
             if not ready:
-                raise PeerError(f"no answer within {self.limit:g} s")
+                raise PeerSlowError(f"no answer within {limit:.3g} s")
             part = os.read(source, 65536)
             if not part:
                 raise PeerError(self._death())
@@ -138,13 +166,19 @@ class Peer:
 
     def _death(self) -> str:
         """What is known of the end of the worker."""
-        code = self.process.wait(timeout=10)
+        try:
+            code: int | str = self.process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            code = "no exit, its output closed"
         self.said.seek(0)
         last = self.said.read().decode(errors="replace").strip().rpartition("\n")[2]
         return f"ended with {code}: {last}"[:300]
 
     def close(self) -> None:
-        """End the worker and whatever it started, and remove its folder."""
+        """End the worker and whatever it started, and remove its folder; a second call does nothing."""
+        if self.closed:
+            return
+        self.closed = True
         with suppress(ProcessLookupError):  # it had ended by itself
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()

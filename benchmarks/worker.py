@@ -5,7 +5,8 @@
 - ``setup`` (``workload``, ``small``, ``mode``, ``job``, ``precision``) makes a program: ``parameters``, ``version``
 - ``step`` (``count``) runs it: ``ms``, the milliseconds of each step
 - ``value``: the number that all frameworks have to agree on; ``flops``: of one step, or null
-- ``memory``: the most resident memory so far, in bytes
+- ``memory``: in bytes, the resident memory after the import (``imported``), the most so far (``peak``), and the most
+  since ``forget_peak`` (``since``; null where the system does not tell)
 - ``peak`` (``precision``, ``side``, ``seconds``): ``rates`` of matrix products in GFLOP/s
 - ``quit`` ends the process
 
@@ -28,18 +29,35 @@ from typing import Any
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
-FRAMEWORKS = {"mycelia": "mindspore", "mindspore": "mindspore", "torch": "torch", "jax": "jax"}
+FRAMEWORKS = {
+    "mycelia": "mindspore", "mindspore": "mindspore", "torch": "torch", "jax": "jax", "onnxruntime": "onnxruntime",
+}  # fmt: skip
+
+
+def _status(key: str) -> int | None:
+    """A size in this process's status, in bytes; None where there is no such file."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        for line in status.read_text().splitlines():
+            if line.startswith(f"{key}:"):
+                return int(line.split()[1]) * 1024
+    return None
 
 
 def peak_memory() -> int:
     """The most resident memory this process had, in bytes."""
-    status = Path("/proc/self/status")
-    if status.exists():  # getrusage may count what the parent had when it forked
-        for line in status.read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
     unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    found = _status("VmHWM")  # getrusage may count what the parent had when it forked
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit if found is None else found
+
+
+def reset_peak() -> bool:
+    """Let the most resident memory start anew from what is resident now; False where the system cannot."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # proc_pid_clear_refs(5)
+    except OSError:
+        return False
+    return True
 
 
 def die_with_parent() -> None:
@@ -63,6 +81,7 @@ class Worker:
         if getattr(self.programs, "OURS", framework == "mycelia") != (framework == "mycelia"):
             raise ModuleNotFoundError(f"'mindspore' is not {framework} in this environment")
         self.program: Any = None
+        self.imported, self.earlier, self.forgot = _status("VmRSS"), 0, False
 
     def setup(self, workload: str, small: bool, mode: str, job: str, precision: str) -> dict[str, Any]:
         from benchmarks.workloads import workload as named
@@ -85,7 +104,13 @@ class Worker:
         return {"flops": self.program.flops()}
 
     def memory(self) -> dict[str, Any]:
-        return {"bytes": peak_memory()}
+        now = peak_memory()
+        return {"imported": self.imported, "peak": max(now, self.earlier), "since": now if self.forgot else None}
+
+    def forget_peak(self) -> dict[str, Any]:
+        self.earlier = max(peak_memory(), self.earlier)
+        self.forgot = reset_peak()
+        return {}
 
     def peak(self, precision: str, side: int, seconds: float) -> dict[str, Any]:
         from benchmarks.peak import rates
@@ -93,7 +118,7 @@ class Worker:
         return {"rates": rates(self.framework, precision, self.threads, side, seconds)}
 
 
-REQUESTS = ("setup", "step", "value", "flops", "memory", "peak")
+REQUESTS = ("setup", "step", "value", "flops", "memory", "forget_peak", "peak")
 
 
 def failure(error: Exception) -> dict[str, Any]:

@@ -94,6 +94,8 @@ from mycelia.train.callback import (
 from mycelia.train.metrics import Accuracy
 from mycelia.train.model import Model
 from mycelia.export import export, load, load_mindir, save_mindir
+from mycelia import profiler
+from mycelia.profiler import Profiler
 from mycelia import amp, common, context, mint
 from mycelia.ops import composite, function as function, functional, operations
 # isort: on
@@ -130,6 +132,7 @@ __all__ = [
     "ModelCheckpoint",
     "Parameter",
     "ParameterTuple",
+    "Profiler",
     "RecompileWarning",
     "ReduceLROnPlateau",
     "RunContext",
@@ -187,6 +190,7 @@ __all__ = [
     "mutable",
     "nn",
     "ops",
+    "profiler",
     "pytype_to_dtype",
     "reset_context",
     "save_checkpoint",

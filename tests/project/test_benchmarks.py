@@ -71,6 +71,41 @@ def test_jax_computes_the_same(name, job):
     np.testing.assert_allclose(values(mine), values(theirs), rtol=1e-4)
 
 
+@pytest.mark.parametrize("name", [*QUICK, *NOT_QUICK])
+def test_onnxruntime_computes_the_same(name):
+    pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    from benchmarks import onnxruntime_programs
+
+    mine, theirs = ours(name, "infer"), onnxruntime_programs.program(SMALL[name], "session", "infer", "f32", 2)
+    assert mine.parameters == theirs.parameters
+    np.testing.assert_allclose(values(mine), values(theirs), rtol=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        pytest.param("mlp", ["--precision", "f32,bf16", "--peers", "torch:eager,jax,onnxruntime"], id="everything"),
+        *(
+            pytest.param(name, ["--precision", "bf16", "--ours", "graph", "--peers", "torch:eager,jax"], id=name)
+            for name in FULL
+            if name != "mlp"
+        ),
+    ],
+)
+def test_the_program_runs_on_every_network(name, options, tmp_path):
+    """Both jobs with the peers that are installed here; one thread, which other programs on the machine slow least."""
+    file = tmp_path / "out.json"
+    main(["--small", "--networks", name, "--rounds", "1", "--threads", "1", "--json", str(file), *options])
+    found = json.loads(file.read_text())
+    assert {r["job"] for r in found["results"]} == {"train", "infer"}
+    assert [f"{r['contender']}: {r['error']}" for r in found["results"] if r["error"]] == []
+    assert [r["contender"] for r in found["results"] if r["agrees"] is not True] == []
+    assert "jax jit" in {r["contender"] for r in found["results"]}
+    assert any(line["each"] for line in found["summary"])
+
+
 @pytest.mark.torch
 @pytest.mark.parametrize("job", ["train", "infer"])
 @pytest.mark.parametrize("name", list(NETWORKS))
@@ -170,7 +205,8 @@ def test_a_worker_answers_failures_and_ends(tmp_path):
             peer.ask("setup", workload="alexnet", small=True, mode="jit", job="infer", precision="f32")
         with pytest.raises(PeerError, match="unknown request 'dance'"):
             peer.ask("dance")
-        assert peer.ask("memory")["bytes"] > 2**20
+        peer.ask("forget_peak")
+        assert peer.ask("memory")["peak"] > 2**20
         folder = Path(peer.caches)
         assert folder.is_dir()
     finally:

@@ -39,6 +39,7 @@ class Executable:
     Attributes:
         source: the graph as it was staged.
         graph: the graph after the passes.
+        program: the graph that is lowered; parts of the XLA program are named by its operators and their places.
         phases: where the time of compiling went.
         compile_seconds: how long the first run took to optimize, lower and compile (seconds), None before it.
     """
@@ -53,6 +54,7 @@ class Executable:
         #: Where each output stands in what the compiled function returns; None if they are in order.
         self._places = None if order == sorted(order) else sorted(range(len(order)), key=order.__getitem__)
         optimized, numbers = opaque.run(updates.run(self.graph, self.donated)[0])
+        self.program = optimized
         self._given = [_held(n.dtype.str, int(n)) for n in numbers]
 
         def run(*arrays: Any) -> list[Any]:

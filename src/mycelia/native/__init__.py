@@ -1,8 +1,8 @@
 """Compiled CPU kernels, built when the package is installed where there is a C++ compiler.
 
 The shared libraries stand beside this file: ``kernels.so`` needs nothing else, ``onednn_kernels.so`` needs oneDNN.
-Their functions are called from XLA programs through XLA's foreign function interface. Without them everything works on XLA's
-own kernels. ``MYCELIA_NATIVE=0`` leaves them out, to compare.
+Their functions are called from XLA programs through XLA's foreign function interface. Without them everything works
+on XLA's own kernels. ``MYCELIA_NATIVE=0`` leaves them out, to compare.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from mycelia.native import (
     elementwise,
     embedding,
     libraries,
+    max_pool,
     products,
     recurrent,
     rows,
@@ -29,7 +30,7 @@ available = _wanted and libraries.kernels is not None
 onednn_available = _wanted and libraries.onednn is not None
 
 #: The families of kernels made of oneDNN; each has ``install()``.
-FAMILIES = (convolution, batch_norm, products, attention, embedding, rows, recurrent)
+FAMILIES = (convolution, batch_norm, max_pool, products, attention, embedding, rows, recurrent)
 
 if available:
     elementwise.install()

@@ -39,7 +39,7 @@ class _Call:
             (batch, heads, rows, values) if layout == "heads" else (batch, rows, heads, values), self.whole[0].dtype
         )
         self.served = (
-            on_cpu() and len(bias) < 2 and _LEAST <= rows * columns * batch * heads and features > 0 and values > 0
+            on_cpu() and len(bias) < 2 and rows * columns * batch * heads >= _LEAST and features > 0 and values > 0
             and self.whole[0].dtype in _SERVED and all(x.dtype == self.whole[0].dtype for x in self.whole)
             and all(b.dtype in (*_SERVED, np.dtype(bool)) for b in bias)
         )  # fmt: skip

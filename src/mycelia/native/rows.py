@@ -29,7 +29,7 @@ def served(*arrays: Any) -> bool:
 
 
 def _call(kind: int, length: int, results: Any, arrays: Any, ignored: int = 0, epsilon: float = 0.0) -> Any:
-    call = jax.ffi.ffi_call("mycelia_rows", results)
+    call: Any = jax.ffi.ffi_call("mycelia_rows", results)
     return call(
         *arrays, kind=np.int64(kind), length=np.int64(length), ignored=np.int64(ignored), epsilon=np.float32(epsilon)
     )

@@ -25,7 +25,8 @@ using Type = Memory::data_type;
 // Numbers ------------------------------------------------------------------------------------------------
 
 // exp(x) = scale * (1 + rest), with scale a power of two: x = k ln 2 + r, and the series of exp(r) - 1 for |r| <= ln 2 / 2
-// up to r^7, whose error is below 1e-8. x is from -87 to 87.
+// up to r^7, whose error is below 1e-8. x is
+// from -87 to 89; where the power of two is too large it is infinity.
 struct Parts {
   float scale, rest;
 };
@@ -44,9 +45,9 @@ MYCELIA_INLINE Parts ExpParts(float x) {
 }
 
 MYCELIA_INLINE float Sigmoid(float x) {
-  const float y = x < -87.f ? 87.f : x > 87.f ? -87.f : -x;
+  const float y = x < -89.f ? 89.f : x > 87.f ? -87.f : -x;  // e^89 becomes infinite
   const Parts e = ExpParts(y);
-  return 1.f / (1.f + (e.scale + e.scale * e.rest));
+  return 1.f / (1.f + e.scale * (1.f + e.rest));
 }
 
 // (e^2|x| - 1) / (e^2|x| + 1): the difference is formed before the power of two, so that small arguments lose nothing.
@@ -199,12 +200,14 @@ struct Form {
   bool packed = false;      // b is packed; else it is held as (k, n)
   bool bias = false;
   bool alone = false;       // run by one thread, beside others
+  int64_t like = 0;         // the m of the product whose packed weights it takes, if that is another one
 };
 
-Product& ProductOf(const Form& f, const Memory::desc* fixed = nullptr) {
+const Product& ProductOf(const Form& f, const Memory::desc* fixed = nullptr) {
   Key key("lstm");
   for (int64_t v : {f.m, f.k, f.n, static_cast<int64_t>(f.a), static_cast<int64_t>(f.c),
-                    int64_t{f.transposed}, int64_t{f.packed}, int64_t{f.bias}, int64_t{f.alone}}) {
+                    int64_t{f.transposed}, int64_t{f.packed}, int64_t{f.bias}, int64_t{f.alone},
+                    f.like == 0 ? f.m : f.like}) {
     key.Add(v);
   }
   return Cached<Product>(key, [&] {
@@ -324,7 +327,7 @@ struct Layer {
 
 // The products of all parts in a step, and the packed weights of the unit parts.
 struct StepProducts {
-  std::vector<Product*> by_rows;  // of each row part and unit part
+  std::vector<Product> by_rows;   // of each row part and unit part
   std::vector<void*> weights;     // of each unit part
   size_t scratchpad = 0;
 };
@@ -359,8 +362,9 @@ StepProducts ForwardProducts(const Layer& layer, Type type, const T* w) {
   for (int64_t p = 0; p < layer.row_parts; ++p) {
     for (int64_t q = 0; q < layer.unit_parts; ++q) {
       const int64_t m = layer.FirstRow(p + 1) - layer.FirstRow(p), n = layer.FirstUnit(q + 1) - layer.FirstUnit(q);
-      Product& made_of = ProductOf({m, layer.size, 4 * n, type, Type::f32, false, true, false, true}, &packed[q]);
-      made.by_rows.push_back(&made_of);
+      const Form form{m, layer.size, 4 * n, type, Type::f32, false, true, false, true, layer.MostRows()};
+      const Product& made_of = ProductOf(form, &packed[q]);
+      made.by_rows.push_back(made_of);
       made.scratchpad = std::max(made.scratchpad, made_of.scratchpad.get_size());
     }
   }
@@ -388,8 +392,9 @@ StepProducts BackwardProducts(const Layer& layer, Type type, const T* w) {
   for (int64_t p = 0; p < layer.row_parts; ++p) {
     for (int64_t q = 0; q < layer.unit_parts; ++q) {
       const int64_t m = layer.FirstRow(p + 1) - layer.FirstRow(p), n = layer.FirstUnit(q + 1) - layer.FirstUnit(q);
-      Product& made_of = ProductOf({m, 4 * layer.size, n, type, Type::f32, false, true, false, true}, &packed[q]);
-      made.by_rows.push_back(&made_of);
+      const Form form{m, 4 * layer.size, n, type, Type::f32, false, true, false, true, layer.MostRows()};
+      const Product& made_of = ProductOf(form, &packed[q]);
+      made.by_rows.push_back(made_of);
       made.scratchpad = std::max(made.scratchpad, made_of.scratchpad.get_size());
     }
   }
@@ -441,7 +446,7 @@ void RunLayer(const Layer& layer, Type type, const T* x, const T* h0, const T* c
     }
     barrier();
     dnnl::stream stream(Engine());
-    const Product& product = *products.by_rows[p * layer.unit_parts + q];
+    const Product& product = products.by_rows[p * layer.unit_parts + q];
     for (int64_t step = 0; step < layer.length; ++step) {
       const int64_t row = layer.Row(layer.Time(step), first);
       Multiply(product, stream, together + states[step % 2], products.weights[q], mine + sums, mine + scratchpad);
@@ -512,7 +517,7 @@ void RunGradients(const Layer& layer, Type type, const Gradients<T>& g) {
       }
     }
     dnnl::stream stream(Engine());
-    const Product& product = *products.by_rows[p * layer.unit_parts + q];
+    const Product& product = products.by_rows[p * layer.unit_parts + q];
     for (int64_t step = layer.length; step-- > 0;) {
       const int64_t row = layer.Row(layer.Time(step), first);
       const int64_t before = step == 0 ? 0 : layer.Row(layer.Time(step - 1), first);

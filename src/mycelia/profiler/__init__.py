@@ -1,0 +1,31 @@
+"""Where the time of a program goes: operators by the user's line, steps, compiling, memory; and a trace.
+
+``profile`` records, ``schedule`` says which steps, ``tensorboard_trace_handler`` writes files, ``mstx`` sets marks.
+"""
+
+from mycelia.profiler.files import tensorboard_trace_handler
+from mycelia.profiler.marks import mstx
+from mycelia.profiler.options import (
+    AicoreMetrics,
+    ExportType,
+    HostSystem,
+    ProfilerActivity,
+    ProfilerLevel,
+    _ExperimentalConfig as _ExperimentalConfig,
+)
+from mycelia.profiler.profiler import Profiler, profile
+from mycelia.profiler.steps import ProfilerAction, schedule
+
+__all__ = [
+    "AicoreMetrics",
+    "ExportType",
+    "HostSystem",
+    "Profiler",
+    "ProfilerAction",
+    "ProfilerActivity",
+    "ProfilerLevel",
+    "mstx",
+    "profile",
+    "schedule",
+    "tensorboard_trace_handler",
+]
