@@ -229,10 +229,23 @@ def _conv_weight_grad(node: Node) -> int:
     return 2 * node.inputs[0].type.size * _terms(node.attrs["weight_shape"])
 
 
+def _lstm(node: Node) -> int:
+    """Products of all steps with the weights of inputs and states."""
+    x, w_ih, w_hh = node.inputs[0].type, node.inputs[3].type, node.inputs[4].type
+    return 2 * x.shape[0] * x.shape[1] * (w_ih.size + w_hh.size)
+
+
+def _lstm_grad(node: Node) -> int:
+    """A product for the gradient of each operand of those; that of the inputs only if it is wanted."""
+    x, w_ih, w_hh = node.inputs[0].type, node.inputs[3].type, node.inputs[4].type
+    return 2 * x.shape[0] * x.shape[1] * ((1 + node.attrs["wants_x"]) * w_ih.size + 2 * w_hh.size)
+
+
 #: Floating-point operations of the operators that sum products.
 _PRODUCTS: dict[str, Callable[[Node], int]] = {
     "matmul": _matmul, "dense": _dense, "einsum": _einsum, "conv": _conv, "conv_input_grad": _conv_input_grad,
-    "conv_weight_grad": _conv_weight_grad,
+    "conv_weight_grad": _conv_weight_grad, "lstm_layer": _lstm, "lstm_layer_grad": _lstm_grad,
+    "conv_act": _conv, "conv_weight_grad_wide": _conv_weight_grad, "dense_relu": _dense, "matmul_wide": _matmul,
 }  # fmt: skip
 
 #: Operators that only make or move elements.

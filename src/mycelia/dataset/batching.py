@@ -18,6 +18,7 @@ from mycelia.core.errors import (
 )
 from mycelia.dataset import arguments, rows as row_values, seeds
 from mycelia.dataset.failures import SampleFailure
+from mycelia.dataset.memory import Blocks, aligned_empty
 from mycelia.dataset.pipeline import Dataset, refuse_taken
 from mycelia.dataset.rows import BadValue, Row, describe
 from mycelia.dataset.run import Plan, Run
@@ -85,7 +86,7 @@ def stack(
             )
     if text or not shape:
         return np.array(values)
-    stacked = np.empty((len(values), *shape), dtype)
+    stacked = aligned_empty((len(values), *shape), dtype)
     for i, value in enumerate(values):
         stacked[i] = value
     return stacked
@@ -104,7 +105,11 @@ class _Batches(Dataset):
 
     def _groups(self, run: Run) -> Iterator[tuple[int, BatchInfo, list[Row]]]:
         """The number of the first row, the info and the rows of each batch."""
-        source, start = self.children[0]._open(run), 0
+        yield from self._grouped(run, self.children[0]._open(run))
+
+    def _grouped(self, run: Run, source: Iterator[Row]) -> Iterator[tuple[int, BatchInfo, list[Row]]]:
+        """As :meth:`_groups`, of these rows."""
+        start = 0
         for number in itertools.count():
             info = BatchInfo(run.epoch_in_run, number)
             size = self.batch_size if isinstance(self.batch_size, int) else self._ask(self.batch_size, info)
@@ -218,10 +223,23 @@ class BatchDataset(_Batches):
         return Plan(length, plan.gather).blocks(size)
 
     def _stacked(self, run: Run) -> Iterator[Row]:
-        names = self._names
-        for start, _, rows in self._groups(run):
-            columns = zip(*rows, strict=True)
-            yield tuple([stack(c, n, "batch", start, self._location) for c, n in zip(columns, names, strict=True)])
+        names, size = self._names, self.batch_size
+        made: dict[str, Blocks] = {}
+        child = self.children[0]
+        if isinstance(size, int):
+            source = child._rows_into(run, lambda name: made.setdefault(name, Blocks(size)))
+        else:
+            source = child._open(run)
+        for number, (start, _, rows) in enumerate(self._grouped(run, source)):
+            batch = []
+            for column, name in zip(zip(*rows, strict=True), names, strict=True):
+                blocks = made.get(name)
+                whole = blocks.collect(number, column) if blocks is not None else None
+                batch.append(stack(column, name, "batch", start, self._location) if whole is None else whole)
+            yield tuple(batch)
+
+    def _fresh(self) -> bool:
+        return self.per_batch_map is None
 
     def _mapped(self, run: Run) -> Iterator[Row]:
         assert self.per_batch_map is not None
@@ -364,6 +382,9 @@ class PaddedBatchDataset(_Batches):
     ) -> None:
         super().__init__("padded_batch", input_dataset, batch_size, drop_remainder, num_parallel_workers)
         self.pad_info = check_pad_info("padded_batch", pad_info, input_dataset._columns())
+
+    def _fresh(self) -> bool:
+        return True
 
     def _rows(self, run: Run) -> Iterator[Row]:
         for start, _, rows in self._groups(run):

@@ -15,7 +15,7 @@ from mycelia.dataset.pipeline import no_more
 from mycelia.dataset.rows import Row
 from mycelia.dataset.run import Run
 from mycelia.dataset.sources import MappableDataset
-from mycelia.dataset.vision.files import decoded
+from mycelia.dataset.vision.files import decoded_array
 from mycelia.dataset.workers import ThreadPool, attempt, in_order
 
 EXTENSIONS = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
@@ -31,7 +31,7 @@ class _ReadTask:
         path, label = value
         data: Any = np.fromfile(path, np.uint8)
         if self.decode:
-            data = np.array(decoded(data, "ImageFolderDataset"))
+            data = decoded_array(data, "ImageFolderDataset")
         return data, np.array(label, np.int32)
 
     def report(self, error: BaseException, sample: int) -> SampleFailure:

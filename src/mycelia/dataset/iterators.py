@@ -1,4 +1,10 @@
-"""Iterators over a pipeline: epochs, preparation ahead in a thread, tensors at the edge."""
+"""Iterators over a pipeline: epochs, preparation ahead in a thread, tensors at the edge.
+
+Where the rows cost something, a thread makes them while the caller works, tensors on the device included, and keeps a
+bounded number of them ready. Random decisions are keyed (:mod:`mycelia.dataset.seeds`) and an epoch begins when the
+caller asks for its first row, so rows and their order are those of the caller's own thread. An error of the pipeline
+is raised where the row that failed would have come.
+"""
 
 from __future__ import annotations
 
@@ -29,19 +35,22 @@ class Ahead:
     Args:
         start: makes the iterator of rows; called in the thread.
         depth: how many rows are kept ready at most, and at most 256 MiB of them.
+        finish: what to make of each row, in the thread; None leaves it.
     """
 
-    def __init__(self, start: Callable[[], Iterator[Row]], depth: int) -> None:
+    def __init__(
+        self, start: Callable[[], Iterator[Row]], depth: int, finish: Callable[[Row], Any] | None = None
+    ) -> None:
         self._state = _Shared(depth)
         self._thread = threading.Thread(
-            target=_produce, args=(self._state, start), name="mycelia-dataset-ahead", daemon=True
+            target=_produce, args=(self._state, start, finish), name="mycelia-dataset-ahead", daemon=True
         )
         self._thread.start()
 
     def __iter__(self) -> Ahead:
         return self
 
-    def __next__(self) -> Row:
+    def __next__(self) -> Any:
         state = self._state
         with state.change:
             while not state.ready and not state.ended:
@@ -70,18 +79,20 @@ class Ahead:
 class _Shared:
     def __init__(self, depth: int) -> None:
         self.change = threading.Condition()
-        self.ready: collections.deque[tuple[Row, int]] = collections.deque()
+        self.ready: collections.deque[tuple[Any, int]] = collections.deque()
         self.depth, self.bytes = depth, 0
         self.ended = self.stopped = False
         self.error: BaseException | None = None
 
 
-def _produce(state: _Shared, start: Callable[[], Iterator[Row]]) -> None:
+def _produce(state: _Shared, start: Callable[[], Iterator[Row]], finish: Callable[[Row], Any] | None) -> None:
     rows: Iterator[Row] = iter(())
     try:
         rows = start()
         for row in rows:
             size = sum(column.nbytes for column in row)
+            made = row if finish is None else finish(row)
+            del row  # the caller's from here on
             with state.change:
                 while not state.stopped and state.ready and (
                     len(state.ready) >= state.depth or state.bytes + size > _BYTES_AHEAD
@@ -89,9 +100,10 @@ def _produce(state: _Shared, start: Callable[[], Iterator[Row]]) -> None:
                     state.change.wait()
                 if state.stopped:
                     return
-                state.ready.append((row, size))
+                state.ready.append((made, size))
                 state.bytes += size
                 state.change.notify_all()
+            del made
     except BaseException as error:  # it is raised where the rows are read
         state.error = error
     finally:
@@ -99,6 +111,14 @@ def _produce(state: _Shared, start: Callable[[], Iterator[Row]]) -> None:
         with state.change:
             state.ended = True
             state.change.notify_all()
+
+
+def _finished(rows: Iterator[Row], finish: Callable[[Row], Any]) -> Iterator[Any]:
+    try:
+        for row in rows:
+            yield finish(row)
+    finally:
+        _close(rows)
 
 
 class _Session:
@@ -120,6 +140,39 @@ class _Session:
             rows.close()
 
 
+def tensor_of(array: np.ndarray, fresh: bool) -> Tensor:
+    """A tensor of a column; it shares the memory if that is ``fresh``, so that nobody else can change it."""
+    from mycelia.tensor import Tensor
+
+    if not fresh or array.dtype.kind not in "biufc" or not array.dtype.isnative:
+        return Tensor(array)
+    import jax
+
+    from mycelia.tensor.mode import is_staging
+    from mycelia.tensor.tensor import wrap
+
+    return Tensor(array) if is_staging() else wrap(jax.device_put(array))
+
+
+class _Finish:
+    """What an iterator makes of the columns of a row: a list of tensors or of arrays.
+
+    Args:
+        places: which columns, in order; None for all.
+        numpy: leave them arrays.
+        fresh: the arrays belong to nobody else.
+    """
+
+    def __init__(self, places: list[int] | None, numpy: bool, fresh: bool) -> None:
+        self.places, self.numpy, self.fresh = places, numpy, fresh
+
+    def __call__(self, row: Row) -> list[Any]:
+        chosen = list(row) if self.places is None else [row[i] for i in self.places]
+        if self.numpy:
+            return chosen
+        return [column if column.dtype.kind in "US" else tensor_of(column, self.fresh) for column in chosen]
+
+
 class _DatasetIterator:
     """What the iterators share; see :meth:`Dataset.create_dict_iterator`."""
 
@@ -133,6 +186,8 @@ class _DatasetIterator:
         self._dataset, self._epochs, self._begun = dataset, number, 0
         self._over = ""
         self._numpy = arguments.boolean(where, "output_numpy", output_numpy)
+        self._places: list[int] | None = None
+        self._always_ahead = False
         arguments.boolean(where, "do_copy", do_copy)
         self._session = _Session(Run(dataset))
         self._finalizer = weakref.finalize(self, self._session.end)
@@ -140,12 +195,16 @@ class _DatasetIterator:
     def __iter__(self) -> Any:
         return self
 
-    def _next_row(self) -> Row:
+    def prepare_ahead(self) -> None:
+        """Make rows in a thread from the next epoch on, however little they cost; for loops that must not wait."""
+        self._always_ahead = True
+
+    def _next_row(self) -> list[Any]:
         session = self._session
         if session.rows is None:
             self._start_epoch()
         try:
-            row: Row = next(session.rows)
+            row: list[Any] = next(session.rows)
         except StopIteration:
             session.end_pass()
             if self._begun == self._epochs:
@@ -167,17 +226,19 @@ class _DatasetIterator:
         run = session.run
         run.start_epoch()
         self._begun += 1
-        if run.inline or dataset._light():
-            session.rows = iter(dataset._open(run))
+        finish = _Finish(self._places, self._numpy, dataset._fresh())
+        if run.inline or (dataset._light() and not self._always_ahead) or self._staging():
+            session.rows = _finished(dataset._open(run), finish)
         else:
-            session.rows = Ahead(lambda: dataset._open(run), config.get_prefetch_size())
+            session.rows = Ahead(lambda: dataset._open(run), config.get_prefetch_size(), finish)
 
-    def _value(self, array: np.ndarray) -> np.ndarray | Tensor:
-        if self._numpy or array.dtype.kind in "US":
-            return array
-        from mycelia.tensor import Tensor
+    def _staging(self) -> bool:
+        """Whether the tensors become constants of a graph, which the thread that builds it has to make."""
+        if self._numpy:
+            return False
+        from mycelia.tensor.mode import is_staging
 
-        return Tensor(array)
+        return is_staging()
 
     def get_col_names(self) -> list[str]:
         """Names of the columns, in order."""
@@ -206,8 +267,7 @@ class DictIterator(_DatasetIterator):
         self._names = dataset.get_col_names()
 
     def __next__(self) -> dict[str, Any]:
-        row = self._next_row()
-        return {name: self._value(array) for name, array in zip(self._names, row, strict=True)}
+        return dict(zip(self._names, self._next_row(), strict=True))
 
 
 class TupleIterator(_DatasetIterator):
@@ -224,7 +284,6 @@ class TupleIterator(_DatasetIterator):
         do_copy: bool = False,
     ) -> None:
         super().__init__(dataset, num_epochs, output_numpy, do_copy)
-        self._places: list[int] | None = None
         if columns:
             present = dataset.get_col_names()
             wanted = arguments.names(self._method, "columns", columns)
@@ -232,7 +291,4 @@ class TupleIterator(_DatasetIterator):
             self._places = [present.index(name) for name in wanted]
 
     def __next__(self) -> list[Any]:
-        row = self._next_row()
-        if self._places is None:
-            return [self._value(array) for array in row]
-        return [self._value(row[i]) for i in self._places]
+        return self._next_row()

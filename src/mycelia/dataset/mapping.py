@@ -18,6 +18,8 @@ from mycelia.core.errors import ArgumentTypeError, ArgumentValueError
 from mycelia.dataset import arguments, config, rows as row_values, seeds
 from mycelia.dataset.batching import arrange
 from mycelia.dataset.failures import SampleFailure, TransformError
+from mycelia.dataset.fusion import Step, fused
+from mycelia.dataset.memory import Aimed, Blocks
 from mycelia.dataset.pipeline import Dataset, no_more, refuse_taken
 from mycelia.dataset.rows import BadValue, Row
 from mycelia.dataset.run import Plan, Run
@@ -36,32 +38,45 @@ class MapTask:
 
     def __init__(self, operations: list[Callable[..., Any]], inputs: list[str], outputs: int) -> None:
         self.operations, self.inputs, self.outputs = operations, inputs, outputs
+        self.steps = fused(operations)
         # A function may be marked with `transforms.not_random`; of any other one nothing is known.
         self.seeded = any(getattr(op, "random", True) for op in operations)
         self.foreign = any(getattr(op, "foreign", True) and getattr(op, "random", True) for op in operations)
 
-    def run(self, key: int, sample: int, value: Row, isolated: bool) -> Row:
+    def run(self, key: int, sample: int, value: Row | Aimed, isolated: bool) -> Row:
         """The output columns for one sample."""
+        row, place = (value.row, value.place) if isinstance(value, Aimed) else (value, None)
         if not self.seeded:
-            return self._apply(value, sample)
+            return self._apply(row, sample, place)
         with seeds.of_sample(seeds.Stream(key), sample):
             if isolated and self.foreign:
                 seeds.reseed_globals()
-            return self._apply(value, sample)
+            return self._apply(row, sample, place)
 
-    def _apply(self, value: Row, sample: int) -> Row:
-        values: tuple[Any, ...] = value
-        step = 0
+    def _apply(self, row: Row, sample: int, place: np.ndarray | None) -> Row:
+        values: tuple[Any, ...] = row
+        done = 0
         try:
-            for operation in self.operations:
-                result = operation(*values)
-                values = result if type(result) is tuple else (result,)
-                step += 1
+            for step in self.steps:
+                if type(step) is Step:
+                    last = done + step.length == len(self.operations)
+                    made = step.apply(values, place if last else None)
+                    if made is not None:
+                        values, done = (made,), done + step.length
+                        continue
+                for operation in self.operations[done : done + (step.length if type(step) is Step else 1)]:
+                    result = operation(*values)
+                    values = result if type(result) is tuple else (result,)
+                    done += 1
             if len(values) != self.outputs:
                 raise BadValue(f"gave {len(values)} value(s) for {self.outputs} output column(s)")
-            return tuple([v if type(v) is np.ndarray and v.dtype.kind != "O" else row_values.column(v) for v in values])
+            row = tuple([v if type(v) is np.ndarray and v.dtype.kind != "O" else row_values.column(v) for v in values])
         except Exception as error:
-            raise self._failure(min(step, len(self.operations) - 1), sample, error) from error
+            raise self._failure(min(done, len(self.operations) - 1), sample, error) from error
+        if place is not None and row[0] is not place and row[0].shape == place.shape and row[0].dtype == place.dtype:
+            place[...] = row[0]
+            row = (place,)
+        return row
 
     def _failure(self, step: int, sample: int, error: BaseException) -> SampleFailure:
         name = operation_name(self.operations[step])
@@ -75,9 +90,20 @@ class MapTask:
 
     def on_block(self, block: np.ndarray) -> np.ndarray:
         """The output column for stacked samples."""
-        for operation in self.operations:
-            assert isinstance(operation, Transform)
-            block = operation.on_batch(block)
+        done = 0
+        for step in self.steps:
+            made = None
+            if type(step) is Step:
+                last = done + step.length == len(self.operations)
+                made = step.on_block(block, last)
+            operations = self.operations[done : done + (step.length if type(step) is Step else 1)]
+            done += len(operations)
+            if made is not None:
+                block = made
+                continue
+            for operation in operations:
+                assert isinstance(operation, Transform)
+                block = operation.on_batch(block)
         return block
 
 
@@ -198,11 +224,20 @@ class MapDataset(Dataset):
 
     # Rows.
 
+    def _rows_into(self, run: Run, blocks: Callable[[str], Blocks]) -> Iterator[Row]:
+        in_turn = config.get_error_samples_mode() == config.ErrorSamplesMode.RETURN and not config.debug_hooks()
+        if len(self.output_columns) > 1 or self.python_multiprocessing or not in_turn:
+            return self._open(run)
+        return self._made(run, blocks(self.output_columns[0]))
+
     def _rows(self, run: Run) -> Iterator[Row]:
+        return self._made(run, None)
+
+    def _made(self, run: Run, blocks: Blocks | None) -> Iterator[Row]:
         hooks, mode = config.debug_hooks(), config.get_error_samples_mode()
         good: Row | None = None
         owed = 0
-        for row, result in self._results(run):
+        for row, result in self._results(run, blocks):
             if isinstance(result, SampleFailure):
                 if mode == config.ErrorSamplesMode.RETURN:
                     error = self._error(result)
@@ -223,21 +258,27 @@ class MapDataset(Dataset):
                 good, owed = made, 0
             yield made
 
-    def _results(self, run: Run) -> Iterator[tuple[Row, Any]]:
+    def _results(self, run: Run, blocks: Blocks | None) -> Iterator[tuple[Row, Any]]:
         """Each row of the input with what the operations make of it, or a failure."""
         places, task = self._places, self._task
         key = run.stream(self).key
         make = self._pool_maker(run)
+
+        def aimed(row: Row, sample: int) -> Row | Aimed:
+            given = tuple([row[i] for i in places])
+            place = blocks.place(sample) if blocks is not None else None
+            return given if place is None else Aimed(given, place)
+
         if make is None:
             for sample, row in enumerate(self.children[0]._open(run)):
-                yield row, attempt(task, key, sample, tuple([row[i] for i in places]))
+                yield row, attempt(task, key, sample, aimed(row, sample))
             return
         waiting: collections.deque[Row] = collections.deque()
 
-        def inputs() -> Iterator[Row]:
-            for row in self.children[0]._open(run):
+        def inputs() -> Iterator[Row | Aimed]:
+            for sample, row in enumerate(self.children[0]._open(run)):
                 waiting.append(row)
-                yield tuple([row[i] for i in places])
+                yield aimed(row, sample)
 
         for result in in_order(run.pool(self, make), key, inputs()):
             yield waiting.popleft(), result

@@ -43,6 +43,9 @@ class ShuffleDataset(Dataset):
         super().__init__((input_dataset,))
         self.buffer_size = arguments.integer("shuffle", "buffer_size", buffer_size, 2)
 
+    def _fresh(self) -> bool:
+        return all(child._fresh() for child in self.children)
+
     def _rows(self, run: Run) -> Iterator[Row]:
         return buffered_shuffle(self.children[0]._open(run), self.buffer_size, run.order(self).generator())
 
@@ -65,6 +68,9 @@ class RepeatDataset(Dataset):
     def __init__(self, input_dataset: Dataset, count: int | None) -> None:
         super().__init__((input_dataset,))
         self.count = -1 if count is None else _count("repeat", count)
+
+    def _fresh(self) -> bool:
+        return all(child._fresh() for child in self.children)
 
     def _rows(self, run: Run) -> Iterator[Row]:
         passes = itertools.count() if self.count < 0 and not run.one_pass else range(abs(self.count))
@@ -115,6 +121,9 @@ class TakeDataset(Dataset):
         super().__init__((input_dataset,))
         self.count = _count("take", count)
 
+    def _fresh(self) -> bool:
+        return all(child._fresh() for child in self.children)
+
     def _rows(self, run: Run) -> Iterator[Row]:
         rows = self.children[0]._open(run)
         return rows if self.count < 0 else itertools.islice(rows, self.count)
@@ -139,6 +148,9 @@ class SkipDataset(Dataset):
     def __init__(self, input_dataset: Dataset, count: int) -> None:
         super().__init__((input_dataset,))
         self.count = arguments.integer("skip", "count", count, 0)
+
+    def _fresh(self) -> bool:
+        return all(child._fresh() for child in self.children)
 
     def _rows(self, run: Run) -> Iterator[Row]:
         return itertools.islice(self.children[0]._open(run), self.count, None)
@@ -182,6 +194,9 @@ class ZipDataset(Dataset):
     def _columns(self) -> list[str]:
         return self._names
 
+    def _fresh(self) -> bool:
+        return all(child._fresh() for child in self.children)
+
     def _rows(self, run: Run) -> Iterator[Row]:
         for rows in builtins.zip(*[child._open(run) for child in self.children], strict=False):
             yield tuple(itertools.chain.from_iterable(rows))
@@ -218,6 +233,9 @@ class ConcatDataset(Dataset):
                 raise ArgumentValueError(
                     "concat", "datasets", got=f"one with the columns {child._columns()}", takes=f"the columns {first}"
                 )
+
+    def _fresh(self) -> bool:
+        return all(child._fresh() for child in self.children)
 
     def _rows(self, run: Run) -> Iterator[Row]:
         first: Row | None = None
@@ -311,6 +329,9 @@ class ProjectDataset(Dataset):
     def _pick(self, row: Row) -> Row:
         return tuple([row[i] for i in self._places])
 
+    def _fresh(self) -> bool:
+        return all(child._fresh() for child in self.children)
+
     def _rows(self, run: Run) -> Iterator[Row]:
         return builtins.map(self._pick, self.children[0]._open(run))
 
@@ -344,6 +365,9 @@ class RenameDataset(Dataset):
 
     def _columns(self) -> list[str]:
         return self._names
+
+    def _fresh(self) -> bool:
+        return all(child._fresh() for child in self.children)
 
     def _rows(self, run: Run) -> Iterator[Row]:
         return self.children[0]._open(run)

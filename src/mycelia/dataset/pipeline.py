@@ -21,6 +21,7 @@ from mycelia.core.errors import (
     user_location,
 )
 from mycelia.dataset import arguments
+from mycelia.dataset.memory import Blocks
 from mycelia.dataset.rows import Row
 from mycelia.dataset.run import Plan, Run
 
@@ -82,6 +83,12 @@ class Dataset:
         if self._plannable(run):
             return self._plan(run).rows()
         return self._rows(run)
+
+    def _rows_into(self, run: Run, blocks: Callable[[str], Blocks]) -> Iterator[Row]:
+        return self._open(run)  # values of a column may be written where ``blocks`` of its name says
+
+    def _fresh(self) -> bool:
+        return False  # whether the arrays of a row belong to nobody else, so that a tensor may share their memory
 
     def _next_epoch(self, generation: int) -> int:
         before, count = self._epochs

@@ -25,6 +25,8 @@ import traceback
 import types
 from typing import IO, Any
 
+import numpy as np
+
 _IN_BAND = 4096
 LAZY_PACKAGES = ("mycelia", "mycelia.core")
 
@@ -54,18 +56,23 @@ def read_frame(stream: IO[bytes]) -> Any:
     count, length = struct.unpack("<IQ", _exactly(stream, 12))
     lengths = struct.unpack(f"<{count}Q", _exactly(stream, 8 * count))
     body = _exactly(stream, length)
-    return pickle.loads(body, buffers=[_exactly(stream, n) for n in lengths])
+    return pickle.loads(body, buffers=[_filled(stream, np.empty(n, np.uint8).data) for n in lengths])
 
 
 def _exactly(stream: IO[bytes], size: int) -> bytearray:
     data = bytearray(size)
-    view, done = memoryview(data), 0
+    _filled(stream, memoryview(data))
+    return data
+
+
+def _filled(stream: IO[bytes], view: memoryview) -> memoryview:
+    done, size = 0, len(view)
     while done < size:
         got = stream.readinto(view[done:])  # type: ignore[attr-defined]
         if not got:
             raise EOFError
         done += got
-    return data
+    return view
 
 
 class _Unexecuted(types.ModuleType):
@@ -106,6 +113,7 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     sys.path[:] = start["path"]
     for name in LAZY_PACKAGES:
         enter_unexecuted(name)
+    importlib.import_module("mycelia.core.heap").keep_large_blocks()
     try:
         task = pickle.loads(start["task"])
     except BaseException as error:

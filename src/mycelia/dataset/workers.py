@@ -34,6 +34,7 @@ _log = logging.getLogger("mycelia.dataset")
 _CHUNK_SECONDS = 0.004
 _CHUNK_LIMIT = 64
 _GRACE_SECONDS = 5.0
+_JOIN_SECONDS = 0.5
 
 
 class Task(Protocol):
@@ -72,12 +73,23 @@ class Pool(Protocol):
         """End the workers now."""
 
 
+def _join(threads: list[threading.Thread]) -> None:
+    """Wait a moment for threads to end; not for the caller's own."""
+    until = time.monotonic() + _JOIN_SECONDS
+    for thread in list(threads):
+        if thread is not threading.current_thread():
+            thread.join(max(until - time.monotonic(), 0.0))
+
+
 class ThreadPool:
     """Threads of this process."""
 
     def __init__(self, task: Task, size: int) -> None:
         self.size, self._task = size, task
-        self._executor = concurrent.futures.ThreadPoolExecutor(size, "mycelia-dataset")
+        self._threads: list[threading.Thread] = []
+        self._executor = concurrent.futures.ThreadPoolExecutor(
+            size, "mycelia-dataset", lambda: self._threads.append(threading.current_thread())
+        )
         self._closed = False
 
     def _work(self, key: int, samples: list[int], values: list[Any]) -> tuple[list[Any], float]:
@@ -98,6 +110,7 @@ class ThreadPool:
     def close(self) -> None:
         self._closed = True
         self._executor.shutdown(wait=False, cancel_futures=True)
+        _join(self._threads)  # what they do to the current sample may take longer
 
 
 class ProcessPool:
@@ -133,13 +146,16 @@ class ProcessPool:
         self._owner: dict[int, int] = {}
         self._load = [0] * size
         self._processes: list[subprocess.Popen[bytes]] = []
+        self._readers: list[threading.Thread] = []
         command = [sys.executable, worker_main.__file__]
         try:
             for _ in range(size):
                 self._processes.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
             for number, process in enumerate(self._processes):
                 name = f"mycelia-dataset-reader-{number}"
-                threading.Thread(target=_read, args=(process, number, self._inbox), name=name, daemon=True).start()
+                reader = threading.Thread(target=_read, args=(process, number, self._inbox), name=name, daemon=True)
+                reader.start()
+                self._readers.append(reader)
                 self._write(number, {"path": list(sys.path), "task": data})
         except BaseException:
             self.close()
@@ -227,6 +243,7 @@ class ProcessPool:
             assert process.stdin is not None
             with contextlib.suppress(OSError):  # a frame was half written to the worker that has just ended
                 process.stdin.close()
+        _join(self._readers)
 
 
 def _signal_name(number: int) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 from mycelia.core import tree
 from mycelia.core.errors import ArgumentTypeError, ArgumentValueError, MyceliaError, StateError
+from mycelia.core.ranges import DATA_WAIT, STEP, record, waited
 from mycelia.nn.cell import Cell
 from mycelia.nn.wrap.loss_scale import TrainOneStepWithLossScaleCell
 from mycelia.nn.wrap.train_step import WithEvalCell, WithLossCell
@@ -232,12 +233,13 @@ class Model:
 
     def _epoch(self, rows: Rows, taken: Any, context: RunContext, listeners: CallbackList) -> None:
         state, done = context.original_args(), 0
-        for row in taken:
+        for row in waited(DATA_WAIT, taken):
             done += 1
             state.cur_step_num += 1
             state.train_dataset_element = row
             listeners.call("on_train_step_begin", context)
-            state.net_outputs = self._step(rows, row)
+            with record(STEP):
+                state.net_outputs = self._step(rows, row)
             listeners.call("on_train_step_end", context)
             if context.get_stop_requested():
                 return
@@ -246,13 +248,14 @@ class Model:
     def _sunk_epoch(self, rows: Rows, taken: Any, context: RunContext, listeners: CallbackList) -> None:
         """An epoch of which callbacks are told as of one step."""
         state, done = context.original_args(), 0
-        for row in taken:
+        for row in waited(DATA_WAIT, taken):
             if not done:
                 state.train_dataset_element = row
                 listeners.call("on_train_step_begin", context)
             done += 1
             state.cur_step_num += 1
-            state.net_outputs = self._step(rows, row)
+            with record(STEP):
+                state.net_outputs = self._step(rows, row)
         state.batch_num = done
         listeners.call("on_train_step_end", context)
 

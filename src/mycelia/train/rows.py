@@ -67,6 +67,9 @@ class Rows:
         maker = getattr(dataset, "create_tuple_iterator", None)
         if maker is not None:
             self._iterator = maker(num_epochs=passes or -1)
+            ahead = getattr(self._iterator, "prepare_ahead", None)
+            if ahead is not None:  # rows, tensors included, are made while a step runs
+                ahead()
             if hasattr(dataset, "get_col_names"):
                 self.names = [str(n) for n in dataset.get_col_names()]
         self._first: list[str] = []

@@ -41,6 +41,7 @@ class TypeCast(ArrayTransform):
     """
 
     batches = True
+    pixelwise = True
 
     def __init__(self, data_type: Any) -> None:
         self.dtype = numpy_dtype("TypeCast", "data_type", data_type)

@@ -20,12 +20,16 @@ class Transform:
         random: it draws from :func:`mycelia.dataset.seeds.sample_random`.
         heavy: it takes long enough that a thread for it pays.
         foreign: it calls functions of the user's.
+        pixelwise: each number it gives depends on one number of an image and its channel only.
+        mirrors: all it does is to mirror an image; see :class:`mycelia.dataset.fusion.Mirror`.
     """
 
     batches: bool = False
     random: bool = False
     heavy: bool = False
     foreign: bool = False
+    pixelwise: bool = False
+    mirrors: bool = False
 
     def __call__(self, *values: Any) -> Any:
         raise NotImplementedError

@@ -20,10 +20,15 @@ from mycelia.dataset.vision.enums import Border, SliceMode
 _NUMPY_MODE = {Border.EDGE: "edge", Border.REFLECT: "reflect", Border.SYMMETRIC: "symmetric"}
 
 
+def window(array: np.ndarray, top: int, left: int, height: int, width: int) -> np.ndarray:
+    """A part of (H, W) or (..., H, W, C), in the memory of the whole."""
+    rows, columns = slice(top, top + height), slice(left, left + width)
+    return array[rows, columns] if array.ndim == 2 else array[..., rows, columns, :]
+
+
 def cut(array: np.ndarray, top: int, left: int, height: int, width: int) -> np.ndarray:
     """A part of (H, W) or (..., H, W, C), as an array of its own."""
-    rows, columns = slice(top, top + height), slice(left, left + width)
-    return (array[rows, columns] if array.ndim == 2 else array[..., rows, columns, :]).copy()
+    return window(array, top, left, height, width).copy()
 
 
 def bordered(

@@ -12,6 +12,7 @@ import numpy as np
 from mycelia.core.errors import ArgumentTypeError, ArgumentValueError, FileFormatError, ShapeError
 from mycelia.dataset import arguments
 from mycelia.dataset.transforms.base import Transform
+from mycelia.dataset.vision import jpeg
 from mycelia.dataset.vision.base import height_width, image, is_pil, pixels
 from mycelia.dataset.vision.enums import ImageReadMode
 from mycelia.dataset.vision.pixels import to_pil
@@ -55,6 +56,15 @@ def decoded(data: Any, where: str, mode: str | None = "RGB") -> Any:
         raise FileFormatError(where, message=f"{len(raw)} bytes are no image, or not all of one: {error}") from None
 
 
+def decoded_array(data: Any, where: str) -> np.ndarray:
+    """The bytes of an image file as a (H, W, 3) uint8 array in RGB; arguments and errors of :func:`decoded`."""
+    if type(data) is np.ndarray and data.dtype == np.uint8 and data.ndim == 1:
+        made = jpeg.pixels_of(data)
+        if made is not None:
+            return made
+    return np.array(decoded(data, where))
+
+
 class Decode(Transform):
     """Decode the bytes of an image file to RGB.
 
@@ -80,8 +90,7 @@ class Decode(Transform):
     def __call__(self, *values: Any) -> Any:
         if len(values) != 1:
             raise ArgumentTypeError("Decode", "img", got=f"{len(values)} columns", takes="the bytes of one image")
-        made = decoded(values[0], "Decode")
-        return made if self.to_pil else np.array(made)
+        return decoded(values[0], "Decode") if self.to_pil else decoded_array(values[0], "Decode")
 
 
 def _path(where: str, filename: Any) -> str:

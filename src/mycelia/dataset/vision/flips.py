@@ -15,7 +15,12 @@ class _Flip(ImageTransform):
     """Mirror along one axis: ``horizontal`` is left to right."""
 
     batches = True
+    mirrors = True
     horizontal = True
+
+    def drawn(self) -> bool:
+        """Whether to mirror the current image: always."""
+        return True
 
     def _array(self, array: np.ndarray) -> np.ndarray:
         if array.ndim < 2:
@@ -61,15 +66,17 @@ class _RandomFlip(_Flip):
     def __init__(self, prob: float = 0.5) -> None:
         self.prob = arguments.probability(type(self).__name__, prob)
 
+    def drawn(self) -> bool:
+        """Whether to mirror the current image: drawn with the probability."""
+        return seeds.sample_random().random() < self.prob
+
     def _array(self, array: np.ndarray) -> np.ndarray:
-        if seeds.sample_random().random() < self.prob:
-            return super()._array(array)
-        return array
+        return super()._array(array) if self.drawn() else array
 
     def _pil(self, value: Any) -> Any:
         from PIL import Image
 
-        if seeds.sample_random().random() < self.prob:
+        if self.drawn():
             method = Image.Transpose.FLIP_LEFT_RIGHT if self.horizontal else Image.Transpose.FLIP_TOP_BOTTOM
             return value.transpose(method)
         return value

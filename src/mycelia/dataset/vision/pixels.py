@@ -30,6 +30,7 @@ class Rescale(ImageTransform):
     """
 
     batches = True
+    pixelwise = True
 
     def __init__(self, rescale: float, shift: float) -> None:
         self.rescale = arguments.real("Rescale", "rescale", rescale)
@@ -72,6 +73,7 @@ class Normalize(ImageTransform):
     """
 
     batches = True
+    pixelwise = True
 
     def __init__(self, mean: Any, std: Any, is_hwc: bool = True) -> None:
         where = type(self).__name__
@@ -132,6 +134,7 @@ class NormalizePad(Normalize):
     """
 
     batches = False
+    pixelwise = False
 
     def __init__(self, mean: Any, std: Any, dtype: str = "float32", is_hwc: bool = True) -> None:
         super().__init__(mean, std, is_hwc)
@@ -156,6 +159,7 @@ class HWC2CHW(ImageTransform):
     """
 
     batches = True
+    pixelwise = True
 
     def _array(self, array: np.ndarray) -> np.ndarray:
         image(array, "HWC2CHW")
@@ -185,6 +189,7 @@ class ToTensor(ImageTransform):
     """
 
     batches = True
+    pixelwise = True
 
     def __init__(self, output_type: Any = np.float32) -> None:
         self.output_type = numpy_dtype("ToTensor", "output_type", output_type)

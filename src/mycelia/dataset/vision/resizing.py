@@ -21,7 +21,7 @@ from mycelia.dataset.vision.base import (
     opencv,
     pil_interpolation,
 )
-from mycelia.dataset.vision.crops import cut
+from mycelia.dataset.vision.crops import window
 from mycelia.dataset.vision.enums import Inter
 
 
@@ -40,9 +40,16 @@ def resized(array: np.ndarray, where: str, height: int, width: int, interpolatio
     cv2 = opencv(where)
 
     def one(part: np.ndarray) -> np.ndarray:
-        return like(cv2.resize(np.ascontiguousarray(part), (width, height), interpolation=number), part)
+        return like(cv2.resize(_taken(part), (width, height), interpolation=number), part)
 
     return each(array, one)
+
+
+def _taken(part: np.ndarray) -> np.ndarray:
+    """``part`` as OpenCV takes it: its pixels may lie in the rows of a larger image, but side by side."""
+    beside = part.itemsize * (part.shape[2] if part.ndim == 3 else 1)
+    whole = part.strides[1] == beside and part.strides[0] >= part.shape[1] * beside
+    return part if whole and part.strides[-1] == part.itemsize else np.ascontiguousarray(part)
 
 
 def _pil_cubic(array: np.ndarray, where: str, height: int, width: int) -> np.ndarray:
@@ -167,7 +174,7 @@ class ResizedCrop(ImageTransform):
 
     def _array(self, array: np.ndarray) -> np.ndarray:
         self._check(*height_width(image(array, "ResizedCrop", batches=True)))
-        return resized(cut(array, *self.place, *self.part), "ResizedCrop", *self.size, self.interpolation)
+        return resized(window(array, *self.place, *self.part), "ResizedCrop", *self.size, self.interpolation)
 
     def _pil(self, value: Any) -> Any:
         self._check(value.height, value.width)
@@ -235,7 +242,7 @@ class RandomResizedCrop(ImageTransform):
 
     def _array(self, array: np.ndarray) -> np.ndarray:
         image(array, self._name, batches=True)
-        part = cut(array, *self._part(*height_width(array)))
+        part = window(array, *self._part(*height_width(array)))
         return resized(part, self._name, *self.size, self.interpolation)
 
     def _pil(self, value: Any) -> Any:
@@ -256,8 +263,8 @@ class RandomCropDecodeResize(RandomResizedCrop):
     """
 
     def __call__(self, *values: Any) -> Any:
-        from mycelia.dataset.vision.files import decoded
+        from mycelia.dataset.vision.files import decoded_array
 
         if len(values) != 1:
             raise ArgumentTypeError(self._name, "img", got=f"{len(values)} columns", takes="the bytes of one image")
-        return super().__call__(np.array(decoded(values[0], self._name)))
+        return super().__call__(decoded_array(values[0], self._name))
