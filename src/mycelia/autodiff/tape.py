@@ -2,16 +2,19 @@
 
 Each tracked tensor points at the :class:`~mycelia.tensor.tape.TapeNode` that made it. ``backward`` walks
 the nodes reachable from the outputs that lead to the wanted leaves, latest first, and applies each
-operator's rule. Rules are operators themselves, so under an outer gradient the walk is recorded again.
+operator's rule. Rules are operators themselves, so under an outer gradient the walk is recorded again. A walk that is
+met again and again becomes one compiled program (:mod:`mycelia.autodiff.repeated`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from mycelia.autodiff.repeated import repeated
 from mycelia.autodiff.rules import pull_back
 from mycelia.tensor import Tensor
 from mycelia.tensor.dispatch import tracked
+from mycelia.tensor.mode import PLAIN, state
 from mycelia.tensor.tape import TapeNode
 
 
@@ -31,11 +34,11 @@ def _reaching(roots: list[TapeNode], leaves: set[TapeNode]) -> list[TapeNode]:
             continue
         seen.add(node)
         if node not in leaves:
-            stack.extend(x._node for x in node.inputs if x._node is not None)
+            stack.extend([parent for _, parent, _ in node.links if parent is not None])
     useful: set[TapeNode] = set()
     ordered = []
     for node in sorted(seen, key=lambda n: n.order):
-        if node in leaves or any(x._node in useful for x in node.inputs if x._node is not None):
+        if node in leaves or any([parent in useful for _, parent, _ in node.links]):
             useful.add(node)
             ordered.append(node)
     return ordered
@@ -50,6 +53,36 @@ def backward(
     if not pairs or not leaf_set:
         return [None] * len(leaves)
     nodes = _reaching([o._node for o, _ in pairs if o._node is not None], leaf_set)
+    if state.phase == PLAIN:
+        grads = repeated.gradients(_walk, nodes, leaves, pairs)
+        if grads is not None:
+            return grads
+    found = _walk(nodes, leaf_set, pairs, _recorded)
+    return [found.get(node) for node in leaves]
+
+
+def _recorded(node: TapeNode) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
+    """A step's inputs and outputs as they were recorded."""
+    return node.inputs, [tracked(v, node, i) for i, v in enumerate(node.values)]
+
+
+def _walk(
+    nodes: list[TapeNode],
+    leaves: set[TapeNode],
+    pairs: Sequence[tuple[Tensor, Tensor]],
+    operands: Callable[[TapeNode], tuple[Sequence[Tensor], Sequence[Tensor]]],
+) -> dict[TapeNode, Tensor | None]:
+    """Apply the rules of ``nodes``, latest first.
+
+    Args:
+        nodes: the steps from the leaves to the outputs, in order.
+        leaves: where the walk ends.
+        pairs: outputs with their cotangents.
+        operands: the inputs and the outputs of a step, which its rule is given.
+
+    Returns:
+        The gradients that arrived at leaves.
+    """
     useful = set(nodes)
     gathered: dict[TapeNode, list[Tensor | None]] = {}
 
@@ -69,23 +102,24 @@ def backward(
         slots = gathered.pop(node, None)
         if slots is None:
             continue
-        for hook in node.hooks:
+        for hook in node.hooks or ():
             if slots[0] is not None:
                 replaced = hook(slots[0])
                 slots[0] = slots[0] if replaced is None else replaced
-        if node in leaf_set:
+        if node in leaves:
             found[node] = slots[0]
         elif node.op is None and node.pullback is None:
-            gather(node.inputs[0]._node, node.inputs[0]._slot, slots[0])
+            _, parent, slot = node.links[0]
+            gather(parent, slot, slots[0])
         else:
-            needs = [x._node is not None and x._node in useful for x in node.inputs]
+            needs = [parent in useful for _, parent, _ in node.links]
             if node.pullback is not None:
                 grads = node.pullback(slots)
             else:
                 assert node.op is not None
-                outs = [tracked(v, node, i) for i, v in enumerate(node.values)]
-                grads = pull_back(node.op, node.attrs, node.inputs, outs, slots, needs)
-            for x, grad, needed in zip(node.inputs, grads, needs, strict=True):
+                inputs, outs = operands(node)
+                grads = pull_back(node.op, node.attrs, inputs, outs, slots, needs)
+            for (_, parent, slot), grad, needed in zip(node.links, grads, needs, strict=True):
                 if needed:
-                    gather(x._node, x._slot, grad)
-    return [found.get(node) for node in leaves]
+                    gather(parent, slot, grad)
+    return found

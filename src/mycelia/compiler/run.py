@@ -3,16 +3,21 @@
 While a gradient is being recorded the graph runs as two: a forward executable that also gives residuals,
 and a backward one that takes them. Under a further gradient the backward graph that starts from the
 arguments is used, so that the second derivative sees everything.
+
+The backward pass of operators that ran one by one is compiled here too, when it repeats
+(:mod:`mycelia.autodiff.repeated`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mycelia.autodiff import repeated
 from mycelia.autodiff.control import recomputing
 from mycelia.autodiff.rules import zeros
 from mycelia.autodiff.transform import Split, condensed, residual_args, split
 from mycelia.compiler.executable import executable
+from mycelia.compiler.pipeline import optimize
 from mycelia.ir.control import call_p
 from mycelia.ir.graph import Graph
 from mycelia.tensor import Tensor
@@ -54,3 +59,18 @@ def _run_backward(
     if state.phase == RECORD:
         return run_graph(recomputing(part, n_out, given, list(inputs)), [*given, *inputs])
     return run_graph(part.backward, [*given, *residual_args(part, inputs, [wrap(v) for v in values], n_out)])
+
+
+def _compiled_backward(graph: Graph) -> tuple[list[int], repeated.Program]:
+    """The program of a backward graph without the parameters that nothing reads, and the places of the others.
+
+    The graph is simplified first: some of what the rules were given is only asked for its shape.
+    """
+    small = optimize(graph, for_device=False)
+    read = {v for node in small.nodes for v in node.inputs} | set(small.outputs)
+    places = [i for i, p in enumerate(small.params) if p in read]
+    small.params = [small.params[i] for i in places]
+    return places, executable(small)
+
+
+repeated.set_compiler(_compiled_backward)

@@ -24,7 +24,8 @@ def keep_executables(folder: str) -> None:
         return
     if os.access(folder, os.W_OK):
         jax.config.update("jax_compilation_cache_dir", folder)
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.05)
+        # also what compiles fast: reading it again takes less, and a PyNative step is a hundred small programs
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 
 _config: Any = jax.config  # its settings are attributes that its class does not declare

@@ -457,10 +457,11 @@ def _divmod(input: Any, other: Any) -> tuple[Tensor, Tensor]:
 
 
 def _attach_operators() -> None:
-    for name, fn in (
-        ("add", add), ("sub", sub), ("mul", mul), ("truediv", div), ("floordiv", floor_divide), ("mod", remainder),
+    for name, fn, primitive in (
+        ("add", add, add_p), ("sub", sub, sub_p), ("mul", mul, mul_p), ("truediv", div, None),
+        ("floordiv", floor_divide, floor_div_p), ("mod", remainder, remainder_p),
     ):  # fmt: skip
-        attach(f"__{name}__", operator_method(fn))
+        attach(f"__{name}__", operator_method(fn, primitive=primitive))
         attach(f"__r{name}__", operator_method(fn, reverse=True))
     attach("__divmod__", _divmod)
     attach("__rdivmod__", lambda self, other: _divmod(other, self))

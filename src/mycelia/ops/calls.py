@@ -12,15 +12,17 @@ from functools import wraps
 from typing import Any
 
 from mycelia.core.errors import DTypeError, ShapeError
-from mycelia.core.promotion import floating
+from mycelia.core.promotion import floating, promote_scalar
 from mycelia.ir.primitive import Primitive
 from mycelia.ops.operands import as_tensor, cast, same_dtype
 from mycelia.ops.registry import attach
 from mycelia.tensor import Tensor
-from mycelia.tensor.dispatch import apply, set_value
+from mycelia.tensor.dispatch import apply, scalar, set_value
 
 _KIND_ORDER = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 _PAIR = ("input", "other")
+#: Numbers that take the dtype of the tensor beside them, if it can hold their kind.
+_BENDING = (int, float)
 
 
 def unary(primitive: Primitive, where: str, x: Any, **attrs: Any) -> Tensor:
@@ -45,10 +47,15 @@ def unary_float(primitive: Primitive, where: str, x: Any, **attrs: Any) -> Tenso
 def binary(primitive: Primitive, where: str, a: Any, b: Any, names: Sequence[str] = _PAIR) -> Tensor:
     """Apply a primitive of two inputs in their common dtype."""
     result: Tensor
-    if isinstance(a, Tensor) and isinstance(b, Tensor) and a._value.dtype == b._value.dtype:
-        result = apply(primitive, a, b)
-    else:
-        result = apply(primitive, *same_dtype(where, a, b, names=names))
+    if isinstance(a, Tensor):
+        if isinstance(b, Tensor):
+            if a._value.dtype == b._value.dtype:
+                result = apply(primitive, a, b)
+                return result
+        elif type(b) in _BENDING and promote_scalar(dtype := a.dtype, type(b)) is dtype:
+            result = apply(primitive, a, scalar(b, dtype))
+            return result
+    result = apply(primitive, *same_dtype(where, a, b, names=names))
     return result
 
 
@@ -61,7 +68,16 @@ def floats(where: str, *values: Any, names: Sequence[str] = _PAIR) -> tuple[Tens
 
 def binary_float(primitive: Primitive, where: str, a: Any, b: Any, names: Sequence[str] = _PAIR) -> Tensor:
     """Apply a primitive of two floating or complex inputs in their common dtype."""
-    result: Tensor = apply(primitive, *floats(where, a, b, names=names))
+    result: Tensor
+    if isinstance(a, Tensor) and (dtype := a.dtype).is_inexact:
+        if isinstance(b, Tensor):
+            if a._value.dtype == b._value.dtype:
+                result = apply(primitive, a, b)
+                return result
+        elif type(b) in _BENDING:
+            result = apply(primitive, a, scalar(b, dtype))
+            return result
+    result = apply(primitive, *floats(where, a, b, names=names))
     return result
 
 
@@ -115,17 +131,23 @@ def reflected(fn: Callable[[Any, Any], Tensor]) -> Callable[[Tensor, Any], Tenso
     return method
 
 
-def operator_method(fn: Callable[[Any, Any], Tensor], reverse: bool = False) -> Callable[[Tensor, Any], Any]:
+def operator_method(
+    fn: Callable[[Any, Any], Tensor], reverse: bool = False, primitive: Primitive | None = None
+) -> Callable[[Tensor, Any], Any]:
     """A dunder method: NotImplemented for what is no operand (None, a string), so that Python says so.
 
     Args:
         fn: the public function of two operands.
         reverse: whether the tensor is the right operand.
+        primitive: what ``fn`` applies to two tensors of one dtype, if that is all it does with them.
     """
 
     @wraps(fn)
     def method(self: Tensor, other: Any) -> Any:
-        if not isinstance(other, Tensor) and (other is None or isinstance(other, (str, bytes, dict, set))):
+        if isinstance(other, Tensor):
+            if primitive is not None and self._value.dtype == other._value.dtype and not reverse:
+                return apply(primitive, self, other)
+        elif other is None or isinstance(other, (str, bytes, dict, set)):
             return NotImplemented
         return fn(other, self) if reverse else fn(self, other)
 

@@ -23,7 +23,7 @@ from mycelia.ops.operands import as_tensor, same_dtype
 from mycelia.ops.registry import attach, operator
 from mycelia.ops.shape import reshape
 from mycelia.tensor import Tensor
-from mycelia.tensor.dispatch import apply
+from mycelia.tensor.dispatch import apply, apply_pair
 
 _A = np.array([[1.5, -2.0, 0.5], [0.25, 3.0, -1.0]])
 _B = np.array([[0.5, 1.0], [-1.5, 2.0], [0.75, -0.25]])
@@ -129,6 +129,10 @@ matmul_p = Primitive(
 )  # fmt: skip
 
 
+_AS_THEY_ARE = {"transpose_a": False, "transpose_b": False}
+_AS_THEY_ARE_KEY = tuple(_AS_THEY_ARE.items())
+
+
 def matrix_product(a: Tensor, b: Tensor, transpose_a: bool = False, transpose_b: bool = False) -> Tensor:
     """``a @ b`` of tensors of one dtype with optional transposes; what rules are written with."""
     return apply(matmul_p, a, b, transpose_a=transpose_a, transpose_b=transpose_b)  # type: ignore[no-any-return]
@@ -153,7 +157,7 @@ def matmul(input: Any, other: Any) -> Tensor:
     [[11.]]
     """
     if isinstance(input, Tensor) and isinstance(other, Tensor) and input._value.dtype == other._value.dtype:
-        return apply(matmul_p, input, other, transpose_a=False, transpose_b=False)  # type: ignore[no-any-return]
+        return apply_pair(matmul_p, _AS_THEY_ARE, _AS_THEY_ARE_KEY, input, other)  # type: ignore[no-any-return]
     a, b = same_dtype("matmul", input, other)
     return matrix_product(a, b)
 

@@ -112,6 +112,8 @@ def _known(value: Tensor, where: str, argument: str, hint: str) -> Any:
 
 def as_axes(axes: Any, rank: int, where: str, argument: str = "axis") -> tuple[int, ...]:
     """Sorted unique non-negative axes; None or an empty tuple means all of them."""
+    if type(axes) is int and -rank <= axes < rank:
+        return (axes % rank,)
     if isinstance(axes, Tensor):
         axes = _known(axes, where, argument, "an axis is part of the graph: pass Python ints")
     if axes is None or (isinstance(axes, (tuple, list)) and not axes):

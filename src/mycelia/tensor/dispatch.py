@@ -19,6 +19,7 @@ from mycelia.core import context, dtypes
 from mycelia.core.dtypes import DType
 from mycelia.core.errors import MyceliaError, StateError
 from mycelia.core.promotion import cached
+from mycelia.ir.evaluate import computed
 from mycelia.ir.graph import Value
 from mycelia.ir.primitive import Primitive
 from mycelia.ir.types import TensorType
@@ -30,6 +31,10 @@ from mycelia.tensor.tensor import Tensor, wrap
 from mycelia.tensor.valueless import left_behind
 
 _BY_NP = dtypes._BY_NP
+#: NumPy's names of the dtypes that are differentiated.
+_INEXACT = frozenset([np_dtype for np_dtype, dtype in _BY_NP.items() if dtype.is_inexact])
+
+_new = object.__new__
 
 
 def type_of(tensor: Tensor) -> TensorType:
@@ -50,11 +55,12 @@ def value_in_graph(tensor: Tensor) -> Value:
 
 
 def _compile(op: Primitive, key: tuple[Any, ...], attrs: dict[str, Any]) -> Callable[..., Any]:
-    infer, lower, name = op.infer, op.lower, op.name
+    infer, name = op.infer, op.name
 
     def run(*arrays: Any) -> Any:
+        state.programs += 1
         expected = infer(*[TensorType(_BY_NP[a.dtype], a.shape) for a in arrays], **attrs)
-        out = lower(*arrays, **attrs)
+        out = computed(op, arrays, attrs)
         made = out if op.multi else (out,)
         wanted = cast("tuple[TensorType, ...]", expected if op.multi else (expected,))
         for array, type_ in zip(made, wanted, strict=True):
@@ -82,7 +88,13 @@ def apply(op: Primitive, *inputs: Tensor, **attrs: Any) -> Any:
     if fn is None:
         fn = _compile(op, key, attrs)
     try:
-        out = fn(*[x._value for x in inputs])
+        if len(inputs) == 2:  # written out: this is most calls, and a call with a list costs more
+            first, second = inputs
+            out = fn(first._value, second._value)
+        elif len(inputs) == 1:
+            out = fn(inputs[0]._value)
+        else:
+            out = fn(*[x._value for x in inputs])
     except MyceliaError:
         raise
     except Exception as error:
@@ -90,24 +102,50 @@ def apply(op: Primitive, *inputs: Tensor, **attrs: Any) -> Any:
     if phase == RECORD and op.differentiable:
         for x in inputs:
             if x._node is not None:
-                return _record(op, inputs, attrs, out)
+                return _record(op, inputs, attrs, key, out)
     if op.multi:
         return tuple([wrap(o) for o in out])
-    return wrap(out)
+    tensor = _new(Tensor)
+    tensor._value, tensor._node, tensor._slot = out, None, 0
+    return tensor
 
 
-def _record(op: Primitive, inputs: tuple[Tensor, ...], attrs: dict[str, Any], out: Any) -> Any:
-    values = tuple(out) if op.multi else (out,)
-    node = TapeNode(op, tuple([x._snapshot() for x in inputs]), attrs, values)
-    made = tuple([tracked(v, node, i) for i, v in enumerate(values)])
-    return made if op.multi else made[0]
+def apply_pair(op: Primitive, attrs: dict[str, Any], key: tuple[Any, ...], first: Tensor, second: Tensor) -> Any:
+    """``apply`` to two inputs with attributes that are always the same: ``key`` is ``tuple(attrs.items())``.
+
+    It spares an operator that is called very often, of one output, making them anew.
+    """
+    fn = op.eager.get(key)
+    if fn is None or state.phase != PLAIN:
+        return apply(op, first, second, **attrs)
+    try:
+        out = fn(first._value, second._value)
+    except MyceliaError:
+        raise
+    except Exception as error:
+        raise _explained(op, (first, second), error) from None
+    tensor = _new(Tensor)
+    tensor._value, tensor._node, tensor._slot = out, None, 0
+    return tensor
+
+
+def _record(op: Primitive, inputs: tuple[Tensor, ...], attrs: dict[str, Any], key: tuple[Any, ...], out: Any) -> Any:
+    if op.multi:
+        node = TapeNode(op, inputs, attrs, tuple(out), None, key)
+        return tuple([tracked(v, node, i) for i, v in enumerate(node.values)])
+    tensor = _new(Tensor)
+    tensor._value, tensor._slot = out, 0
+    tensor._node = TapeNode(op, inputs, attrs, (out,), None, key) if out.dtype in _INEXACT else None
+    return tensor
 
 
 def tracked(value: Any, node: TapeNode, slot: int) -> Tensor:
     """A Tensor holding ``value`` that remembers it is output ``slot`` of ``node``; integers do not."""
-    tensor = wrap(value)
-    if _BY_NP[value.dtype].is_inexact:
-        tensor._node, tensor._slot = node, slot
+    tensor = _new(Tensor)
+    if value.dtype in _INEXACT:
+        tensor._value, tensor._node, tensor._slot = value, node, slot
+    else:
+        tensor._value, tensor._node, tensor._slot = value, None, 0
     return tensor
 
 

@@ -21,6 +21,8 @@ class _State(threading.local):
     phase: int = PLAIN
     builder: Builder | None = None
     depth: int = 0  # how many gradients are being taken around this call
+    programs: int = 0  # of operators, that were traced in this thread
+    programs_before: int = 0  # the same when the outermost gradient around this call began
 
 
 state = _State()
@@ -59,6 +61,8 @@ def recording() -> Iterator[int]:
     before = state.phase, state.builder
     state.phase, state.builder = RECORD, None
     state.depth += 1
+    if state.depth == 1:
+        state.programs_before = state.programs
     try:
         yield state.depth
     finally:

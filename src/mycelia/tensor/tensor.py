@@ -367,8 +367,11 @@ class Tensor:
                 "Tensor.register_hook", message="the tensor takes no part in a gradient being taken",
                 hint="register it inside the function given to ms.grad or ms.value_and_grad",
             )  # fmt: skip
-        self._node.hooks.append(hook_fn)
-        return HookHandle(self._node.hooks, hook_fn)
+        node = self._node
+        if node.hooks is None:
+            node.hooks = []
+        node.hooks.append(hook_fn)
+        return HookHandle(node.hooks, hook_fn)
 
 
 class HookHandle:
@@ -391,6 +394,13 @@ def wrap(value: Any) -> Tensor:
     """A Tensor of a ``jax.Array`` or a graph value, as it is."""
     tensor = _new(Tensor)
     tensor._value, tensor._node, tensor._slot = value, None, 0
+    return tensor
+
+
+def linked(value: Any, node: TapeNode | None, slot: int) -> Tensor:
+    """A Tensor of a ``jax.Array`` that is output ``slot`` of a recorded step."""
+    tensor = _new(Tensor)
+    tensor._value, tensor._node, tensor._slot = value, node, slot
     return tensor
 
 
