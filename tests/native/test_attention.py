@@ -28,8 +28,10 @@ def drawn(*shape, dtype=jnp.float32, seed=0):
 
 
 def three(dtype=jnp.float32):
-    return drawn(2, 4, 37, 16, dtype=dtype), drawn(2, 2, 50, 16, dtype=dtype, seed=1), drawn(
-        2, 2, 50, 24, dtype=dtype, seed=2
+    return (
+        drawn(2, 4, 37, 16, dtype=dtype),
+        drawn(2, 2, 50, 16, dtype=dtype, seed=1),
+        drawn(2, 2, 50, 24, dtype=dtype, seed=2),
     )
 
 

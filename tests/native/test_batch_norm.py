@@ -74,9 +74,21 @@ def test_a_nan_stays_in_its_channel():
     assert not bad[..., [0, 1, 3]].any()
 
 
-def test_channels_first_and_other_types_are_left_to_xla():
-    x, params = drawn((2, 4, 3, 3)), parameters(4)
-    assert refuses(batch_norm_p, (x, *params), axis=1, epsilon=1e-5)
+@TYPES
+@pytest.mark.parametrize(
+    "shape", [(2, 3, 5), (4, 6, 7, 5), (8, 64, 16, 16), (3, 2, 4, 5, 6), (2, 1, 1, 1), (1, 2, 3000)]
+)
+def test_channels_first(shape, dtype):
+    x, ct, params = drawn(shape, dtype), drawn(shape, dtype, 1), parameters(shape[1])
+    assert_agrees(batch_norm_p, (x, *params), axis=1, epsilon=1e-5)
+    rows = np.moveaxis(np.asarray(x, np.float32), 1, -1).reshape(-1, shape[1])
+    rest = (x, jnp.asarray(rows.mean(0)), jnp.asarray(rows.var(0)), params[0])
+    assert_agrees(batch_norm_grad_p, (ct, *rest), axis=1, epsilon=1e-3)
+
+
+def test_other_axes_and_types_are_left_to_xla():
+    params = parameters(4)
+    assert refuses(batch_norm_p, (drawn((2, 3, 4, 3)), *params), axis=2, epsilon=1e-5)
     assert refuses(batch_norm_p, (drawn((2, 3, 3, 4), jnp.float64), *params), axis=3, epsilon=1e-5)
     assert refuses(batch_norm_p, (drawn((0, 3, 3, 4)), *params), axis=3, epsilon=1e-5)
 

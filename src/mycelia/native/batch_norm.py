@@ -26,8 +26,9 @@ _SERVED = (jnp.float32, jnp.bfloat16)
 def _serves(image: Any, params: Any, axis: int) -> bool:
     """Whether the kernel takes images and parameters like these (arrays or types)."""
     rank = len(image.shape)
+    several = 0 not in image.shape and np.prod(image.shape) > image.shape[axis]
     return (
-        on_cpu() and axis == rank - 1 and len(params) == 2 and 0 not in image.shape and np.prod(image.shape[:-1]) > 1
+        on_cpu() and axis in (1, rank - 1) and len(params) == 2 and several
         and jnp.dtype(getattr(image.dtype, "np", image.dtype)) in _SERVED
     )  # fmt: skip
 
@@ -54,13 +55,30 @@ def _backward(
     return (dx, dscale.astype(scale.dtype), dshift.astype(scale.dtype), *kept)
 
 
+def _first(arrays: Any, *, backward: bool, epsilon: float) -> tuple[Any, ...]:
+    """Channels-first images: the operator alone, for PyNative, which keeps images as they are given."""
+    x = arrays[0]
+    statistics = jax.ShapeDtypeStruct((x.shape[1],), jnp.float32)
+    call = jax.ffi.ffi_call("mycelia_batch_norm_first", [jax.ShapeDtypeStruct(x.shape, x.dtype), *[statistics] * 2])
+    return tuple(call(*arrays, backward=backward, epsilon=np.float32(epsilon)))
+
+
 def _batch_norm(x: Any, *params: Any, axis: int, epsilon: float) -> Any:
-    return _forward(x, *params, epsilon=epsilon, relu=False) if _serves(x, params, axis) else NotImplemented
+    if not _serves(x, params, axis):
+        return NotImplemented
+    if axis == 1 and x.ndim > 2:
+        wide = [p.astype(jnp.float32) for p in params]
+        return _first((x, *wide), backward=False, epsilon=epsilon)
+    return _forward(x, *params, epsilon=epsilon, relu=False)
 
 
 def _batch_norm_grad(ct: Any, x: Any, mean: Any, variance: Any, *scale: Any, axis: int, epsilon: float) -> Any:
     if not _serves(x, (*scale, *scale), axis) or ct.dtype != x.dtype:
         return NotImplemented
+    if axis == 1 and x.ndim > 2:
+        arrays = (ct, x, mean, variance, scale[0].astype(jnp.float32))
+        dx, dscale, dshift = _first(arrays, backward=True, epsilon=epsilon)
+        return dx, dscale.astype(scale[0].dtype), dshift.astype(scale[0].dtype)
     return _backward((ct,), (), x, mean, variance, *scale, epsilon=epsilon, keep=False)
 
 
@@ -118,7 +136,7 @@ batch_norm_act_grad_p = Primitive(
 
 def _fused_forward(node: Node, uses: Uses) -> Fusion | None:
     x, *params = node.inputs
-    if not _serves(x.type, params, node.attrs["axis"]):
+    if not _serves(x.type, params, node.attrs["axis"]) or node.attrs["axis"] != x.type.rank - 1:
         return None
     y, mean, variance = node.outputs
     covers = [node]
@@ -152,6 +170,8 @@ def _fused_backward(node: Node, uses: Uses) -> Fusion | None:
         _, x, mean, variance, *scale = taker.inputs
         if x.type != ct.type or not _serves(x.type, (*scale, *scale), taker.attrs["axis"]):
             continue
+        if taker.attrs["axis"] != x.type.rank - 1:
+            continue
         total = ct.node
         cts: tuple[Value, ...] = (ct,)
         covers = [node, taker]
@@ -174,7 +194,7 @@ def _alike(node: Node) -> bool:
 def install() -> None:
     """Let the operators and the graphs use the kernel."""
     assert onednn is not None
-    register(onednn, "mycelia_batch_norm", "mycelia_batch_norm_grad")
+    register(onednn, "mycelia_batch_norm", "mycelia_batch_norm_grad", "mycelia_batch_norm_first")
     batch_norm_p.kernel, batch_norm_grad_p.kernel = _batch_norm, _batch_norm_grad
     batch_norm_act_p.kernel = _forward
     batch_norm_act_grad_p.kernel = _act_grad

@@ -1,4 +1,4 @@
-"""Softmax, layer norm, RMS norm and cross entropy over rows, and their gradients, in one pass over each row."""
+"""Softmax, layer norm, RMS norm, cross entropy and GELU over rows, and their gradients, in one pass over each row."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mycelia.compiler.passes.library import Fusion, Uses, add_rule
+from mycelia.ir.graph import Node
+from mycelia.ir.primitive import Primitive, primitive_named
+from mycelia.ir.types import TensorType
 from mycelia.native.libraries import on_cpu, onednn, register
+from mycelia.ops.activation import gelu_p
 from mycelia.ops.cross_entropy import cross_entropy_grad_p, cross_entropy_p
 from mycelia.ops.normalization import layer_norm_grad_p, layer_norm_p, rms_norm_grad_p, rms_norm_p
 from mycelia.ops.softmax import log_softmax_grad_p, log_softmax_p, softmax_grad_p, softmax_p
@@ -17,10 +22,12 @@ from mycelia.ops.softmax import log_softmax_grad_p, log_softmax_p, softmax_grad_
 _SERVED = (jnp.float32, jnp.bfloat16)
 #: Fewer elements than this are left to XLA: calling the kernel costs more than it saves.
 _LEAST = 4096
+#: The least length of rows of what could be cut into rows of any length.
+_SHORTEST = 32
 (
     _SOFTMAX, _LOG_SOFTMAX, _SOFTMAX_GRAD, _LOG_SOFTMAX_GRAD, _LAYER_NORM, _LAYER_NORM_GRAD, _RMS_NORM, _RMS_NORM_GRAD,
-    _CROSS_ENTROPY, _CROSS_ENTROPY_GRAD,
-) = range(10)  # fmt: skip
+    _CROSS_ENTROPY, _CROSS_ENTROPY_GRAD, _GELU, _GELU_GRAD,
+) = range(12)  # fmt: skip
 
 
 def served(*arrays: Any) -> bool:
@@ -130,6 +137,42 @@ def _cross_entropy_grad(
     return (_call(_CROSS_ENTROPY_GRAD, x.shape[1], _like(x), arrays, ignored=ignore_index),)
 
 
+def _gelu(x: Any, *, approximate: str) -> Any:
+    if approximate != "none" or not x.ndim or x.shape[-1] < _SHORTEST or not served(x):
+        return NotImplemented
+    return _call(_GELU, x.shape[-1], _like(x), (x,))
+
+
+def _infer_gelu_grad(ct: TensorType, x: TensorType) -> TensorType:
+    return x
+
+
+def _lower_gelu_grad(ct: Any, x: Any) -> Any:
+    return ct * primitive_named("gelu_slope").lower(x, approximate="none")
+
+
+def _gelu_grad(ct: Any, x: Any) -> Any:
+    if not x.ndim or x.shape[-1] < _SHORTEST or not served(ct, x):
+        return NotImplemented
+    return _call(_GELU_GRAD, x.shape[-1], _like(x), (ct, x))
+
+
+#: The gradient of GELU: its slope times the cotangent.
+gelu_grad_p = Primitive("gelu_grad", infer=_infer_gelu_grad, lower=_lower_gelu_grad, differentiable=False)
+
+
+def _fused_gelu_grad(node: Node, uses: Uses) -> Fusion | None:
+    """The slope of GELU that is multiplied with a cotangent of its shape."""
+    for ct, slope in (node.inputs, node.inputs[::-1]):
+        made = slope.node
+        if made is None or made.op.name != "gelu_slope" or made.attrs["approximate"] != "none" or ct.type != slope.type:
+            continue
+        x = made.inputs[0]
+        if uses.sole(slope) is node and x.type == ct.type and x.dtype in _SERVED and x.type.size >= _LEAST:
+            return Fusion(gelu_grad_p, (ct, x), {}, node.outputs, (made, node))
+    return None
+
+
 def install() -> None:
     """Let the operators use the kernel."""
     assert onednn is not None
@@ -144,3 +187,5 @@ def install() -> None:
     rms_norm_grad_p.kernel = _rms_norm_grad
     cross_entropy_p.kernel = _cross_entropy
     cross_entropy_grad_p.kernel = _cross_entropy_grad
+    gelu_p.kernel, gelu_grad_p.kernel = _gelu, _gelu_grad
+    add_rule("mul", _fused_gelu_grad)

@@ -1,6 +1,6 @@
-// Batch normalization of channels-last images in training, forward and backward, with what stands around it.
+// Batch normalization in training, forward and backward; for channels-last images with what stands around it.
 //
-// An image is rows of C channels. Sums over rows are formed around the first row, so that a mean far from zero costs no
+// A channels-last image is rows of C channels. Sums over rows are formed around the first row, so that a mean far from zero costs no
 // digits: in float32 over some dozen rows and in float64 from there on; each thread has its part of the rows.
 //
 // forward   x, scale, shift, [residual] -> y, mean, variance
@@ -259,6 +259,142 @@ void Backward(ffi::RemainingArgs& args, ffi::RemainingRets& rets, bool second, b
   });
 }
 
+// Channels-first images: a thread has whole channels, each a row of places in every image.
+
+template <typename T>
+MYCELIA_INLINE void MomentsOfRow(const T* x, int64_t places, float around, double* sum, double* square) {
+  for (int64_t begin = 0; begin < places; begin += 1024) {
+    const int64_t end = std::min(places, begin + 1024);
+    float s = 0.f, q = 0.f;
+#pragma omp simd reduction(+ : s, q)
+    for (int64_t i = begin; i < end; ++i) {
+      const float d = ToFloat(x[i]) - around;
+      s += d;
+      q += d * d;
+    }
+    *sum += s;
+    *square += q;
+  }
+}
+
+template <typename T>
+MYCELIA_INLINE void NormalizeRow(const T* x, T* y, int64_t places, float mean, float gain, float shift) {
+#pragma omp simd
+  for (int64_t i = 0; i < places; ++i) Store(&y[i], (ToFloat(x[i]) - mean) * gain + shift);
+}
+
+template <typename T>
+MYCELIA_INLINE void CorrelateRow(const T* ct, const T* x, int64_t places, float mean, double* sum, double* product) {
+  for (int64_t begin = 0; begin < places; begin += 1024) {
+    const int64_t end = std::min(places, begin + 1024);
+    float s = 0.f, p = 0.f;
+#pragma omp simd reduction(+ : s, p)
+    for (int64_t i = begin; i < end; ++i) {
+      const float g = ToFloat(ct[i]);
+      s += g;
+      p += g * (ToFloat(x[i]) - mean);
+    }
+    *sum += s;
+    *product += p;
+  }
+}
+
+template <typename T>
+MYCELIA_INLINE void DifferentiateRow(const T* ct, const T* x, T* dx, int64_t places, float mean, float a, float b,
+                                     float d) {
+#pragma omp simd
+  for (int64_t i = 0; i < places; ++i) Store(&dx[i], a * ToFloat(ct[i]) + b * (ToFloat(x[i]) - mean) + d);
+}
+
+#define MYCELIA_FOR_ROW(T)                                                                                       \
+  MYCELIA_CLONES void MomentsRow(const T* x, int64_t places, float around, double* sum, double* square) {        \
+    MomentsOfRow<T>(x, places, around, sum, square);                                                             \
+  }                                                                                                              \
+  MYCELIA_CLONES void NormalizedRow(const T* x, T* y, int64_t places, float mean, float gain, float shift) {     \
+    NormalizeRow<T>(x, y, places, mean, gain, shift);                                                            \
+  }                                                                                                              \
+  MYCELIA_CLONES void CorrelatedRow(const T* ct, const T* x, int64_t places, float mean, double* s, double* p) { \
+    CorrelateRow<T>(ct, x, places, mean, s, p);                                                                  \
+  }                                                                                                              \
+  MYCELIA_CLONES void DifferentiatedRow(const T* ct, const T* x, T* dx, int64_t places, float mean, float a,     \
+                                        float b, float d) {                                                      \
+    DifferentiateRow<T>(ct, x, dx, places, mean, a, b, d);                                                       \
+  }
+MYCELIA_FOR_ROW(float)
+MYCELIA_FOR_ROW(BFloat16)
+
+template <typename T>
+void ForwardFirst(const ffi::AnyBuffer& image, ffi::RemainingArgs& args, ffi::RemainingRets& rets, float epsilon) {
+  auto dims = image.dimensions();
+  const int64_t images = dims[0], channels = dims[1];
+  const int64_t places = image.element_count() / (images * channels);
+  const float *scale = DataOf<float>(args.get<ffi::AnyBuffer>(1).value()),
+              *shift = DataOf<float>(args.get<ffi::AnyBuffer>(2).value());
+  auto ret = [&](size_t i) { return static_cast<void*>((*rets.get<ffi::AnyBuffer>(i).value()).untyped_data()); };
+  const T* x = DataOf<T>(image);
+  T* y = static_cast<T*>(ret(0));
+  float *mean = static_cast<float*>(ret(1)), *variance = static_cast<float*>(ret(2));
+#pragma omp parallel for if (image.element_count() >= 8192)
+  for (int64_t c = 0; c < channels; ++c) {
+    const float around = ToFloat(x[c * places]);
+    double sum = 0.0, square = 0.0;
+    for (int64_t n = 0; n < images; ++n) MomentsRow(x + (n * channels + c) * places, places, around, &sum, &square);
+    const double count = static_cast<double>(images * places), away = sum / count;
+    const double spread = square / count - away * away;
+    mean[c] = static_cast<float>(around + away);
+    variance[c] = static_cast<float>(spread < 0.0 ? 0.0 : spread);
+    const float gain = scale[c] / std::sqrt(variance[c] + epsilon);
+    for (int64_t n = 0; n < images; ++n) {
+      const int64_t at = (n * channels + c) * places;
+      NormalizedRow(x + at, y + at, places, mean[c], gain, shift[c]);
+    }
+  }
+}
+
+template <typename T>
+void BackwardFirst(const ffi::AnyBuffer& image, ffi::RemainingArgs& args, ffi::RemainingRets& rets, float epsilon) {
+  auto dims = image.dimensions();
+  const int64_t images = dims[0], channels = dims[1];
+  const int64_t places = image.element_count() / (images * channels);
+  auto arg = [&](size_t i) { return args.get<ffi::AnyBuffer>(i).value(); };
+  auto ret = [&](size_t i) { return static_cast<void*>((*rets.get<ffi::AnyBuffer>(i).value()).untyped_data()); };
+  const T *ct = DataOf<T>(image), *x = DataOf<T>(arg(1));
+  const float *mean = DataOf<float>(arg(2)), *variance = DataOf<float>(arg(3)), *scale = DataOf<float>(arg(4));
+  T* dx = static_cast<T*>(ret(0));
+  float *dscale = static_cast<float*>(ret(1)), *dshift = static_cast<float*>(ret(2));
+#pragma omp parallel for if (image.element_count() >= 8192)
+  for (int64_t c = 0; c < channels; ++c) {
+    double sum = 0.0, product = 0.0;
+    for (int64_t n = 0; n < images; ++n) {
+      const int64_t at = (n * channels + c) * places;
+      CorrelatedRow(ct + at, x + at, places, mean[c], &sum, &product);
+    }
+    const double count = static_cast<double>(images * places);
+    const double rstd = 1.0 / std::sqrt(static_cast<double>(variance[c]) + epsilon);
+    dshift[c] = static_cast<float>(sum);
+    dscale[c] = static_cast<float>(product * rstd);
+    const float a = static_cast<float>(scale[c] * rstd),
+                b = static_cast<float>(-scale[c] * rstd * rstd * rstd * product / count),
+                d = static_cast<float>(-scale[c] * rstd * sum / count);
+    for (int64_t n = 0; n < images; ++n) {
+      const int64_t at = (n * channels + c) * places;
+      DifferentiatedRow(ct + at, x + at, dx + at, places, mean[c], a, b, d);
+    }
+  }
+}
+
+ffi::Error BatchNormFirst(ffi::RemainingArgs args, ffi::RemainingRets rets, bool backward, float epsilon) {
+  return Guarded([&] {
+    const ffi::AnyBuffer image = args.get<ffi::AnyBuffer>(0).value();
+    const bool wide = image.element_type() == ffi::DataType::F32;
+    if (backward) {
+      wide ? BackwardFirst<float>(image, args, rets, epsilon) : BackwardFirst<BFloat16>(image, args, rets, epsilon);
+    } else {
+      wide ? ForwardFirst<float>(image, args, rets, epsilon) : ForwardFirst<BFloat16>(image, args, rets, epsilon);
+    }
+  });
+}
+
 ffi::Error BatchNorm(ffi::RemainingArgs args, ffi::RemainingRets rets, bool relu, float epsilon) {
   return Guarded([&] {
     if (args.get<ffi::AnyBuffer>(0).value().element_type() == ffi::DataType::F32) {
@@ -292,3 +428,6 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(mycelia_batch_norm_grad, mycelia::BatchNormGrad,
                                   .Attr<bool>("second")
                                   .Attr<bool>("mask")
                                   .Attr<float>("epsilon"));
+XLA_FFI_DEFINE_HANDLER_SYMBOL(
+    mycelia_batch_norm_first, mycelia::BatchNormFirst,
+    xla::ffi::Ffi::Bind().RemainingArgs().RemainingRets().Attr<bool>("backward").Attr<float>("epsilon"));

@@ -35,4 +35,24 @@ MYCELIA_INLINE float Exp(float x) {
   return p * first * second;
 }
 
+// The normal distribution function, within 8e-7 of its value for |x| < 5, and exp(-x^2 / 2).
+//
+// For z = |x| / sqrt(2) and t = 1 / (1 + z / 2), exp(z^2) erfc(z) is t times a polynomial of degree 8 in t (a fit of
+// relative error 5e-8).
+MYCELIA_INLINE float Normal(float x, float* power) {
+  const float t = 1.f / (1.f + 0.353553391f * std::fabs(x));
+  float p = -6.010870778e-02f;
+  p = p * t + 2.894461009e-01f;
+  p = p * t + -4.968295769e-01f;
+  p = p * t + 2.885151463e-01f;
+  p = p * t + -3.339902026e-02f;
+  p = p * t + 2.053604292e-01f;
+  p = p * t + 2.424793786e-01f;
+  p = p * t + 2.824538421e-01f;
+  p = p * t + 2.820823575e-01f;
+  *power = Exp(-0.5f * x * x);
+  const float tail = 0.5f * *power * t * p;
+  return x < 0.f ? tail : 1.f - tail;
+}
+
 }  // namespace mycelia

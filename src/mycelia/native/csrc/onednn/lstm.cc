@@ -24,9 +24,9 @@ using Type = Memory::data_type;
 
 // Numbers ------------------------------------------------------------------------------------------------
 
-// exp(x) = scale * (1 + rest), with scale a power of two: x = k ln 2 + r, and the series of exp(r) - 1 for |r| <= ln 2 / 2
-// up to r^7, whose error is below 1e-8. x is
-// from -87 to 89; where the power of two is too large it is infinity.
+// exp(x) = scale * (1 + rest), with scale a power of two: x = k ln 2 + r, and the series of exp(r) - 1 for
+// |r| <= ln 2 / 2 up to r^7, whose error is below 1e-8. x is from -87 to 89; where the power of two is too large it is
+// infinity.
 struct Parts {
   float scale, rest;
 };
@@ -149,7 +149,8 @@ MYCELIA_INLINE void BackwardRow(const Back<T>& s, int64_t r) {
   float* db = s.dbias;
 #pragma omp simd
   for (int64_t u = 0; u < n; ++u) {
-    const float in = ToFloat(g[u]), forget = ToFloat(g[h + u]), made = ToFloat(g[2 * h + u]), out = ToFloat(g[3 * h + u]);
+    const float in = ToFloat(g[u]), forget = ToFloat(g[h + u]);
+    const float made = ToFloat(g[2 * h + u]), out = ToFloat(g[3 * h + u]);
     const float t = Tanh(c[u]);
     const float dh = kGiven ? dstate[u] + ToFloat(dy[u]) : dstate[u];
     const float dc = dcell[u] + dh * out * (1.f - t * t);
@@ -272,7 +273,8 @@ struct Layer {
   bool batch_first, reverse;
   int64_t row_parts, unit_parts;  // how the sequences and the units are shared out
 
-  Layer(const ffi::AnyBuffer& x, const ffi::AnyBuffer& h, bool first, bool backward) : batch_first(first), reverse(backward) {
+  Layer(const ffi::AnyBuffer& x, const ffi::AnyBuffer& h, bool first, bool backward)
+      : batch_first(first), reverse(backward) {
     const Dims dims = DimsOf(x);
     length = dims[first ? 1 : 0];
     batch = dims[first ? 0 : 1];
@@ -327,75 +329,47 @@ struct Layer {
 
 // The products of all parts in a step, and the packed weights of the unit parts.
 struct StepProducts {
-  std::vector<Product> by_rows;   // of each row part and unit part
+  std::vector<Product> products;  // of each row part and unit part
   std::vector<void*> weights;     // of each unit part
   size_t scratchpad = 0;
 };
 
+// A step's products are states by the transposed weights, or backward gradients of gates by the weights; `w` is
+// (4 * size, size). Each unit part has the columns of its units, with those of all gates side by side if forward.
 template <typename T>
-StepProducts ForwardProducts(const Layer& layer, Type type, const T* w) {
+StepProducts Pack(const Layer& layer, Type type, const T* w, bool forward) {
+  const int64_t h = layer.size, k = forward ? h : 4 * h, most = layer.MostRows();
+  auto form = [&](int64_t m, int64_t q) {
+    const int64_t units = layer.FirstUnit(q + 1) - layer.FirstUnit(q);
+    return Form{m, k, forward ? 4 * units : units, type, Type::f32, false, true, false, true, most};
+  };
   StepProducts made;
   std::vector<Memory::desc> packed;
-  Pieces pieces;
   std::vector<size_t> at;
+  Pieces pieces;
   for (int64_t q = 0; q < layer.unit_parts; ++q) {
-    const int64_t n = layer.FirstUnit(q + 1) - layer.FirstUnit(q);
-    const Product& p = ProductOf({layer.MostRows(), layer.size, 4 * n, type, Type::f32, false, true, false, true});
-    packed.push_back(p.b);
-    at.push_back(pieces.Take(p.b.get_size()));
+    packed.push_back(ProductOf(form(most, q)).b);
+    at.push_back(pieces.Take(packed.back().get_size()));
   }
-  const size_t gathered = pieces.Take(layer.unit_parts > 1 ? 4 * layer.MostUnits() * layer.size * sizeof(T) : 0);
+  const bool gather = forward && layer.unit_parts > 1;
+  const size_t gathered = pieces.Take(gather ? 4 * layer.MostUnits() * h * sizeof(T) : 0);
   char* block = static_cast<char*>(Scratch(0, pieces.size()));
   for (int64_t q = 0; q < layer.unit_parts; ++q) {
     const int64_t u = layer.FirstUnit(q), n = layer.FirstUnit(q + 1) - u;
-    const T* from = w;
-    if (layer.unit_parts > 1) {
+    const T* from = forward ? w : w + u;
+    if (gather) {
       T* to = reinterpret_cast<T*>(block + gathered);
-      for (int64_t g = 0; g < 4; ++g) {
-        std::memcpy(to + g * n * layer.size, w + (g * layer.size + u) * layer.size, n * layer.size * sizeof(T));
-      }
+      for (int64_t g = 0; g < 4; ++g) std::memcpy(to + g * n * h, w + (g * h + u) * h, n * h * sizeof(T));
       from = to;
     }
-    Reorder(Memory::desc({layer.size, 4 * n}, type, Dims{1, layer.size}), from, packed[q], block + at[q]);
+    const Memory::desc given(Dims{k, forward ? 4 * n : n}, type, forward ? Dims{1, h} : Dims{h, 1});
+    Reorder(given, from, packed[q], block + at[q]);
     made.weights.push_back(block + at[q]);
   }
   for (int64_t p = 0; p < layer.row_parts; ++p) {
     for (int64_t q = 0; q < layer.unit_parts; ++q) {
-      const int64_t m = layer.FirstRow(p + 1) - layer.FirstRow(p), n = layer.FirstUnit(q + 1) - layer.FirstUnit(q);
-      const Form form{m, layer.size, 4 * n, type, Type::f32, false, true, false, true, layer.MostRows()};
-      const Product& made_of = ProductOf(form, &packed[q]);
-      made.by_rows.push_back(made_of);
-      made.scratchpad = std::max(made.scratchpad, made_of.scratchpad.get_size());
-    }
-  }
-  return made;
-}
-
-template <typename T>
-StepProducts BackwardProducts(const Layer& layer, Type type, const T* w) {
-  StepProducts made;
-  std::vector<Memory::desc> packed;
-  Pieces pieces;
-  std::vector<size_t> at;
-  for (int64_t q = 0; q < layer.unit_parts; ++q) {
-    const int64_t n = layer.FirstUnit(q + 1) - layer.FirstUnit(q);
-    const Product& p = ProductOf({layer.MostRows(), 4 * layer.size, n, type, Type::f32, false, true, false, true});
-    packed.push_back(p.b);
-    at.push_back(pieces.Take(p.b.get_size()));
-  }
-  char* block = static_cast<char*>(Scratch(0, pieces.size()));
-  for (int64_t q = 0; q < layer.unit_parts; ++q) {
-    const int64_t u = layer.FirstUnit(q), n = layer.FirstUnit(q + 1) - u;
-    Reorder(Memory::desc({4 * layer.size, n}, type, Dims{layer.size, 1}), w + u, packed[q], block + at[q]);
-    made.weights.push_back(block + at[q]);
-  }
-  for (int64_t p = 0; p < layer.row_parts; ++p) {
-    for (int64_t q = 0; q < layer.unit_parts; ++q) {
-      const int64_t m = layer.FirstRow(p + 1) - layer.FirstRow(p), n = layer.FirstUnit(q + 1) - layer.FirstUnit(q);
-      const Form form{m, 4 * layer.size, n, type, Type::f32, false, true, false, true, layer.MostRows()};
-      const Product& made_of = ProductOf(form, &packed[q]);
-      made.by_rows.push_back(made_of);
-      made.scratchpad = std::max(made.scratchpad, made_of.scratchpad.get_size());
+      made.products.push_back(ProductOf(form(layer.FirstRow(p + 1) - layer.FirstRow(p), q), &packed[q]));
+      made.scratchpad = std::max(made.scratchpad, made.products.back().scratchpad.get_size());
     }
   }
   return made;
@@ -422,7 +396,7 @@ void RunLayer(const Layer& layer, Type type, const T* x, const T* h0, const T* c
   if (gates == nullptr || type != Type::f32) from_input = static_cast<float*>(Scratch(1, rows * 4 * h * sizeof(float)));
   MultiplyAll({rows, layer.features, 4 * h, type, Type::f32, false, true, bias != nullptr, false}, x,
               Memory::desc({layer.features, 4 * h}, type, Dims{1, layer.features}), w_ih, from_input, bias);
-  const StepProducts products = ForwardProducts(layer, type, w_hh);
+  const StepProducts products = Pack(layer, type, w_hh, true);
 
   Pieces shared, own;  // what the unit parts of a row part share, and what a part has for itself
   const size_t state_bytes = layer.MostRows() * h * sizeof(T);
@@ -446,7 +420,7 @@ void RunLayer(const Layer& layer, Type type, const T* x, const T* h0, const T* c
     }
     barrier();
     dnnl::stream stream(Engine());
-    const Product& product = products.by_rows[p * layer.unit_parts + q];
+    const Product& product = products.products[p * layer.unit_parts + q];
     for (int64_t step = 0; step < layer.length; ++step) {
       const int64_t row = layer.Row(layer.Time(step), first);
       Multiply(product, stream, together + states[step % 2], products.weights[q], mine + sums, mine + scratchpad);
@@ -484,7 +458,7 @@ struct Gradients {
 template <typename T>
 void RunGradients(const Layer& layer, Type type, const Gradients<T>& g) {
   const int64_t h = layer.size, rows = layer.rows();
-  const StepProducts products = BackwardProducts(layer, type, g.w_hh);
+  const StepProducts products = Pack(layer, type, g.w_hh, false);
   T* dgates = static_cast<T*>(Scratch(1, rows * 4 * h * sizeof(T)));
   T* states = static_cast<T*>(Scratch(4, rows * h * sizeof(T)));  // before each step
 
@@ -517,7 +491,7 @@ void RunGradients(const Layer& layer, Type type, const Gradients<T>& g) {
       }
     }
     dnnl::stream stream(Engine());
-    const Product& product = products.by_rows[p * layer.unit_parts + q];
+    const Product& product = products.products[p * layer.unit_parts + q];
     for (int64_t step = layer.length; step-- > 0;) {
       const int64_t row = layer.Row(layer.Time(step), first);
       const int64_t before = step == 0 ? 0 : layer.Row(layer.Time(step - 1), first);

@@ -1,4 +1,4 @@
-// Operators over rows: softmax, layer norm, RMS norm, cross entropy, and their gradients.
+// Operators over rows: softmax, layer norm, RMS norm, cross entropy, GELU, and their gradients.
 //
 // Each array is one of `count` rows of `length` elements of float32 or bfloat16, and is worked on row by row, while the
 // row is in the cache; all arithmetic is float32. What is summed over rows (gradients of scales) is summed in a fixed
@@ -14,6 +14,7 @@ namespace mycelia {
 namespace {
 
 constexpr int64_t kParts = 16;      // of sums over rows
+constexpr float kFar = 1e4f;        // here GELU has reached its limits
 constexpr int64_t kAlone = 16384;   // at most this many elements are not worth a second thread
 
 // Leaf functions: one row ---------------------------------------------------------------------------------
@@ -73,6 +74,7 @@ MYCELIA_CLONES void LogSoftmaxGrad(const float* ct, const float* y, float* dx, i
   float sum = 0.f;
 #pragma omp simd reduction(+ : sum)
   for (int64_t i = 0; i < n; ++i) sum += ct[i];
+#pragma omp simd
   for (int64_t i = 0; i < n; ++i) dx[i] = ct[i] - Exp(y[i]) * sum;
 }
 
@@ -86,6 +88,26 @@ MYCELIA_CLONES void LogSum(const float* x, int64_t n, float* largest, float* log
 MYCELIA_CLONES void CrossEntropyGrad(const float* x, float scale, float counts, float* dx, int64_t n) {
   const float factor = counts / Powers(x, Largest(x, n), dx, n);
   for (int64_t i = 0; i < n; ++i) dx[i] = scale * (factor * dx[i]);
+}
+
+MYCELIA_CLONES void Gelu(const float* x, float* y, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) {
+    float power;
+    const float cut = x[i] < -kFar ? -kFar : x[i];
+    y[i] = cut * Normal(cut, &power);
+  }
+}
+
+MYCELIA_CLONES void GeluGrad(const float* ct, const float* x, float* dx, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) {
+    float power;
+    float cut = x[i] < -kFar ? -kFar : x[i];
+    cut = cut > kFar ? kFar : cut;
+    const float below = Normal(cut, &power);
+    dx[i] = ct[i] * (below + cut * power * 0.398942280f);
+  }
 }
 
 // Mean (0 if not centred) and 1 / deviation of a row, and the normalized row.
@@ -306,7 +328,7 @@ void CrossEntropyBack(const Given& g, int64_t ignored) {
 
 enum Kind : int64_t {
   kSoftmax, kLogSoftmax, kSoftmaxGrad, kLogSoftmaxGrad, kLayerNorm, kLayerNormGrad, kRmsNorm, kRmsNormGrad,
-  kCrossEntropy, kCrossEntropyGrad
+  kCrossEntropy, kCrossEntropyGrad, kGelu, kGeluGrad
 };
 
 ffi::Error Rows(ffi::RemainingArgs args, ffi::RemainingRets rets, int64_t kind, int64_t length, int64_t ignored,
@@ -327,6 +349,8 @@ ffi::Error Rows(ffi::RemainingArgs args, ffi::RemainingRets rets, int64_t kind, 
       case kRmsNorm: return Normalize(g, epsilon, false);
       case kRmsNormGrad: return NormalizeGrad(g, false);
       case kCrossEntropy: return CrossEntropy(g, ignored);
+      case kGelu: return OneToOne(g, Gelu);
+      case kGeluGrad: return TwoToOne(g, GeluGrad);
       case kCrossEntropyGrad: return CrossEntropyBack(g, ignored);
       default: throw std::invalid_argument("no such kind of rows");
     }
