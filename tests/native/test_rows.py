@@ -5,14 +5,24 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.special import ndtr
 from tests.native.kernels import assert_agrees, both, refuses
 
 import mycelia as ms
 from mycelia import Tensor, native, ops
+from mycelia.compiler.pipeline import optimize
+from mycelia.core import dtypes as dt
+from mycelia.ir.builder import Builder
 from mycelia.ir.evaluate import without_kernels
+from mycelia.ir.types import TensorType
+from mycelia.native.rows import gelu_grad_p
+from mycelia.ops.activation import gelu_p
 from mycelia.ops.cross_entropy import cross_entropy_grad_p, cross_entropy_p
 from mycelia.ops.normalization import layer_norm_grad_p, layer_norm_p, rms_norm_grad_p, rms_norm_p
 from mycelia.ops.softmax import log_softmax_grad_p, log_softmax_p, softmax_grad_p, softmax_p
+from mycelia.tensor.dispatch import value_in_graph
+from mycelia.tensor.mode import staging
+from mycelia.tensor.tensor import wrap
 
 pytestmark = pytest.mark.skipif(not native.onednn_available, reason="the kernels made of oneDNN are not built here")
 TYPES = pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16], ids=["float32", "bfloat16"])
@@ -107,11 +117,47 @@ def test_cross_entropy_of_labels_outside():
     assert np.isnan(np.asarray(cross_entropy_p.kernel(jnp.asarray(x), labels, **attrs))[:3]).all()
 
 
+@TYPES
+def test_gelu(dtype):
+    x = 3 * drawn((3, 50, 40), dtype)
+    special = np.array([np.nan, np.inf, -np.inf, 0, -0.0, 1e30, -1e30, 3e38, -3e38, 12], np.float32)
+    x = x.at[0, 0, :10].set(jnp.asarray(special, dtype))
+    assert_agrees(gelu_p, (x[1:].repeat(2, 0),), approximate="none")
+    ct = drawn(x.shape, dtype, 1)
+    assert_agrees(gelu_grad_p, (ct, x))
+    got, wanted = (np.asarray(f(x, approximate="none"), np.float32) for f in (gelu_p.kernel, gelu_p.lower))
+    np.testing.assert_allclose(got, wanted, rtol=2e-2 if dtype is jnp.bfloat16 else 1e-5, atol=1e-37)
+
+
+def test_gelu_is_accurate_in_its_tail():
+    x = np.linspace(-6, 6, 8192, dtype=np.float32)
+    wanted = x * ndtr(x.astype(np.float64))
+    got = np.asarray(gelu_p.kernel(jnp.asarray(x[None]), approximate="none"))[0]
+    np.testing.assert_allclose(got, wanted, rtol=2e-6)
+
+
+def test_the_gradient_of_gelu_is_one_operator():
+    def program(x):
+        return ms.grad(lambda x: ops.gelu(x).square().sum())(x)
+
+    x = Tensor(np.asarray(drawn((64, 128))))
+    got = ms.jit(program)(x).asnumpy()
+    wide = x.asnumpy().astype(np.float64)
+    slope = ndtr(wide) + wide * np.exp(-wide * wide / 2) / np.sqrt(2 * np.pi)
+    np.testing.assert_allclose(got, 2 * wide * ndtr(wide) * slope, rtol=1e-4, atol=1e-6)
+    builder = Builder("main")
+    given = wrap(builder.param(TensorType(dt.float32, (64, 128))))
+    with staging(builder):
+        graph = builder.finish([value_in_graph(program(given))])
+    assert [n.op.name for n in optimize(graph).nodes if "gelu" in n.op.name] == ["gelu", "gelu_grad"]
+
+
 def test_what_is_left_to_xla():
     assert refuses(softmax_p, (drawn((64, 100)),), axes=(0,))
     assert refuses(softmax_p, (drawn((64, 100)).astype(jnp.float64),), axes=(1,))
     assert refuses(softmax_p, (drawn((64, 100)).astype(jnp.float16),), axes=(1,))
     assert refuses(softmax_p, (drawn((0, 100)),), axes=(1,))
+    assert refuses(gelu_p, (drawn((64, 100)),), approximate="tanh")
     assert refuses(layer_norm_p, (drawn((64, 100, 2)), drawn((2,))), begin=1, epsilon=1e-5)
     attrs = {"ignore_index": -100, "reduction": "none", "log_probs": False}
     x, labels = drawn((64, 100)), jnp.zeros(64, jnp.int32)

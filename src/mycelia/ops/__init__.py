@@ -14,6 +14,7 @@ from mycelia.ops import operands as operands
 from mycelia.ops import outputs as outputs
 from mycelia.ops import pooling as pooling
 from mycelia.ops import primitive as primitive
+from mycelia.ops import recurrence as recurrence
 from mycelia.ops import reduction_ext as reduction_ext
 from mycelia.ops import registry as registry
 from mycelia.ops import scatter as _scatter_module  # noqa: F401

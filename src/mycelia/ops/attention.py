@@ -186,7 +186,8 @@ def _cases() -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
         ((q, k, v), _attrs()), ((q, k, v, mask), _attrs()), ((q, k, v, _wave(2, 1, 3, 5)), _attrs()),
         ((q, k, v), _attrs(after=0, from_end=True)), ((q, k, v), _attrs(before=1, after=0)),
         ((q, k, v, closed), _attrs(1.0)), ((q, k, v, _wave(3, 5), mask), _attrs(closed="nan")),
-        ((q, k, v, closed), _attrs(fill=-2.0, after=1)), ((*tokens, _wave(1, 5)), _attrs(layout="tokens")), ((_wave(2, 3, 3, 2, 2),), _attrs(after=0, layout="packed")),
+        ((q, k, v, closed), _attrs(fill=-2.0, after=1)),
+        ((*tokens, _wave(1, 5)), _attrs(layout="tokens")), ((_wave(2, 3, 3, 2, 2),), _attrs(after=0, layout="packed")),
     ]  # fmt: skip
 
 
@@ -221,9 +222,10 @@ def _vjp(cts: Any, *given: Tensor, out: Any, **attrs: Any) -> list[Any]:
     return [*[lambda i=i: grads[i] for i in range(len(whole))], *[of_bias(i) for i in range(len(bias))]]
 
 
-#: ``before`` and ``after`` bound how far a column may lie from its row; ``from_end`` aligns their last ones. Scores where
-#: a mask of bools is False are ``fill``. A row that may attend to nothing gives ``closed``: zeros, or NaN as a softmax of such a row does. The second result is the
-#: logarithm of the sum of each row's powers, from which the gradient makes the weights again.
+#: ``before`` and ``after`` bound how far a column may lie from its row; ``from_end`` aligns their last ones. Scores
+#: where a mask of bools is False are ``fill``. A row that may attend to nothing gives ``closed``: zeros, or NaN as a
+#: softmax of such a row does. The second result is the logarithm of the sum of each row's powers, from which the
+#: gradient makes the weights again.
 attention_p = Primitive("attention", infer=_infer, lower=_lower, vjp=_vjp, multi=True, samples=_samples)
 
 
@@ -373,10 +375,7 @@ def scaled_dot_product_attention(
             mask = reshape(mask, (-1, *mask.shape[-3:]))
         tensors = (*tensors, mask if mask.dtype is dt.bool_ else cast(mask, q.dtype))
     attrs = attention_attrs(factor, after=0 if is_causal else _FAR)
-    if dropout_p:
-        made = _dropped(tensors, lambda w: dropout(w, p=dropout_p), attrs)
-    else:
-        made = _attended(*tensors, **attrs)
+    made = _dropped(tensors, lambda w: dropout(w, p=dropout_p), attrs) if dropout_p else _attended(*tensors, **attrs)
     return reshape(made, (*shape[:-1], v.shape[-1]))
 
 

@@ -1,4 +1,4 @@
-"""Recurrent networks of several layers and directions; each runs as one compiled loop in both modes."""
+"""Recurrent networks of several layers and directions; each runs as one compiled graph in both modes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mycelia.nn.cell import Cell
 from mycelia.nn.initializer import Uniform
 from mycelia.nn.layers import arguments as arg
 from mycelia.nn.layers.dropout import Dropout
-from mycelia.nn.layers.recurrent_steps import GATES, one_direction
+from mycelia.nn.layers.recurrent_steps import GATES, lstm_direction, one_direction
 from mycelia.tensor import Tensor
 from mycelia.tensor.dispatch import call_compiled, constant
 
@@ -111,7 +111,9 @@ class _Recurrent(Cell):
 
     def _run_layers(self, training: bool, n_states: int, x: Tensor, *rest: Tensor) -> tuple[Tensor, ...]:
         states, lengths = rest[:n_states], rest[n_states] if len(rest) > n_states else None
-        y: Any = ops.transpose(x, (1, 0, 2)) if self.batch_first else x
+        whole = self.kind == "lstm" and lengths is None  # an operator, that takes both layouts
+        turned = self.batch_first and not whole
+        y: Any = ops.transpose(x, (1, 0, 2)) if turned else x
         inside = None
         if lengths is not None:
             steps: Any = constant(np.arange(y.shape[0], dtype=lengths.dtype.np)[:, None, None])
@@ -122,15 +124,17 @@ class _Recurrent(Cell):
             outputs = []
             for i in range(layer * directions, (layer + 1) * directions):
                 start = tuple(s[i] for s in states)
-                out, last = one_direction(
-                    self.kind, y, start, self._weights(self._suffixes[i]), inside, reverse=i % directions == 1
-                )
+                weights, reverse = self._weights(self._suffixes[i]), i % directions == 1
+                if whole:
+                    out, last = lstm_direction(y, start, weights, self.batch_first, reverse)
+                else:
+                    out, last = one_direction(self.kind, y, start, weights, inside, reverse)
                 outputs.append(out)
                 ends.append(last)
             y = outputs[0] if directions == 1 else ops.concat(outputs, -1)
             if training and self.dropout and layer + 1 < self.num_layers:
                 y = self.dropout_op(y)
-        y = ops.transpose(y, (1, 0, 2)) if self.batch_first else y
+        y = ops.transpose(y, (1, 0, 2)) if turned else y
         return (y, *[ops.stack([end[k] for end in ends]) for k in range(n_states)])
 
 

@@ -2,7 +2,8 @@
 
 A step is given what the input contributes to the gates and the state, and returns the new state. The input
 products of all steps are formed at once, outside of the loop. Sequences shorter than the longest keep their
-state after their end and give zeros there.
+state after their end and give zeros there. An LSTM over full sequences is not a loop here but one operator,
+:mod:`mycelia.ops.recurrence`.
 
 J. Elman, "Finding structure in time", 1990; S. Hochreiter and J. Schmidhuber, "Long short-term memory", 1997;
 K. Cho et al., "Learning phrase representations using RNN encoder-decoder", 2014 (GRU).
@@ -17,6 +18,7 @@ from mycelia import ops
 from mycelia.ir.builder import Builder
 from mycelia.ir.control import scan_p
 from mycelia.ir.types import TensorType
+from mycelia.ops.recurrence import lstm_layer_p
 from mycelia.tensor import Tensor
 from mycelia.tensor.dispatch import apply, type_of, value_in_graph
 from mycelia.tensor.mode import staging
@@ -130,3 +132,26 @@ def one_direction(
     constants = [weights[1]] if bias_h is None else [weights[1], bias_h]
     last, outputs = scan(step, constants, state, [from_input] if inside is None else [from_input, inside], reverse)
     return outputs[0], last
+
+
+def lstm_direction(
+    x: Tensor, state: State, weights: Sequence[Tensor], batch_first: bool, reverse: bool
+) -> tuple[Tensor, State]:
+    """One layer of an LSTM in one direction over full sequences, as one operator.
+
+    Args:
+        x: a tensor of shape (length, batch, features), or (batch, length, features).
+        state: the hidden state and the cell state before the first step.
+        weights: see :func:`one_direction`.
+        batch_first: whether the batch is the first axis of ``x`` and of the outputs.
+        reverse: from the end of the sequences to their beginning.
+
+    Returns:
+        The hidden states of all steps, and the last state.
+    """
+    w_ih, w_hh, *biases = [ops.cast(w, x.dtype) for w in weights]
+    bias = [biases[0] + biases[1]] if biases else []
+    y, hidden, cell, *_ = apply(
+        lstm_layer_p, x, *state, w_ih, w_hh, *bias, batch_first=batch_first, reverse=reverse, keep=True
+    )
+    return y, (hidden, cell)
