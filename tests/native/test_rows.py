@@ -122,9 +122,7 @@ def test_gelu(dtype):
     x = 3 * drawn((3, 50, 40), dtype)
     special = np.array([np.nan, np.inf, -np.inf, 0, -0.0, 1e30, -1e30, 3e38, -3e38, 12], np.float32)
     x = x.at[0, 0, :10].set(jnp.asarray(special, dtype))
-    assert_agrees(gelu_p, (x[1:].repeat(2, 0),), approximate="none")
-    ct = drawn(x.shape, dtype, 1)
-    assert_agrees(gelu_grad_p, (ct, x))
+    assert_agrees(gelu_grad_p, (drawn(x.shape, dtype, 1), x))
     got, wanted = (np.asarray(f(x, approximate="none"), np.float32) for f in (gelu_p.kernel, gelu_p.lower))
     np.testing.assert_allclose(got, wanted, rtol=2e-2 if dtype is jnp.bfloat16 else 1e-5, atol=1e-37)
 

@@ -30,7 +30,8 @@ from mycelia.tensor.dispatch import apply
 #: Primitives that hold graphs, belong to the graph itself or only have effects; they have tests of their own.
 STRUCTURAL = {
     "constant", "cond", "while_loop", "scan", "call", "custom_vjp_call", "barrier", "vmap", "print_line",
-    "raise_unless", "part", "elementwise_many",
+    "raise_unless", "part", "elementwise_many", "batch_norm_act", "batch_norm_act_grad", "conv_act",
+    "conv_weight_grad_wide", "dense_relu", "matmul_wide",
 }  # fmt: skip
 
 

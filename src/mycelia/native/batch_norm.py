@@ -48,8 +48,9 @@ def _backward(
 ) -> tuple[Any, ...]:
     image = jax.ShapeDtypeStruct(x.shape, x.dtype)
     call = jax.ffi.ffi_call("mycelia_batch_norm_grad", [image, *[_statistics(x)] * 2, *[image] * keep])
+    wide = [a.astype(jnp.float32) for a in (mean, variance, scale)]
     dx, dscale, dshift, *kept = call(
-        *cts, *y, x, mean, variance, scale.astype(jnp.float32), second=len(cts) > 1, mask=len(y) > 0,
+        *cts, *y, x, *wide, second=len(cts) > 1, mask=len(y) > 0,
         epsilon=np.float32(epsilon),
     )  # fmt: skip
     return (dx, dscale.astype(scale.dtype), dshift.astype(scale.dtype), *kept)
@@ -76,7 +77,7 @@ def _batch_norm_grad(ct: Any, x: Any, mean: Any, variance: Any, *scale: Any, axi
     if not _serves(x, (*scale, *scale), axis) or ct.dtype != x.dtype:
         return NotImplemented
     if axis == 1 and x.ndim > 2:
-        arrays = (ct, x, mean, variance, scale[0].astype(jnp.float32))
+        arrays = (ct, x, *[a.astype(jnp.float32) for a in (mean, variance, scale[0])])
         dx, dscale, dshift = _first(arrays, backward=True, epsilon=epsilon)
         return dx, dscale.astype(scale[0].dtype), dshift.astype(scale[0].dtype)
     return _backward((ct,), (), x, mean, variance, *scale, epsilon=epsilon, keep=False)

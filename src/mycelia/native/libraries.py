@@ -46,7 +46,7 @@ def _with_short_waits(file: str) -> ctypes.CDLL:
     name = "GOMP_SPINCOUNT"
     if name in os.environ or "OMP_WAIT_POLICY" in os.environ:
         return ctypes.CDLL(file)
-    os.environ[name] = "20000"
+    os.environ[name] = "1000"
     try:
         return ctypes.CDLL(file)
     finally:

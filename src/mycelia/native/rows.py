@@ -10,12 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from mycelia.compiler.passes.library import Fusion, Uses, add_rule
+from mycelia.core import dtypes as dt
+from mycelia.core.errors import ShapeError
 from mycelia.ir.graph import Node
 from mycelia.ir.primitive import Primitive, primitive_named
 from mycelia.ir.types import TensorType
 from mycelia.native.libraries import on_cpu, onednn, register
 from mycelia.ops.activation import gelu_p
 from mycelia.ops.cross_entropy import cross_entropy_grad_p, cross_entropy_p
+from mycelia.ops.declare import Bad, Sample, check_dtypes
 from mycelia.ops.normalization import layer_norm_grad_p, layer_norm_p, rms_norm_grad_p, rms_norm_p
 from mycelia.ops.softmax import log_softmax_grad_p, log_softmax_p, softmax_grad_p, softmax_p
 
@@ -143,7 +146,13 @@ def _gelu(x: Any, *, approximate: str) -> Any:
     return _call(_GELU, x.shape[-1], _like(x), (x,))
 
 
+_X = np.array([-3.0, -0.5, 0.25, 1.0, 6.0])
+
+
 def _infer_gelu_grad(ct: TensorType, x: TensorType) -> TensorType:
+    check_dtypes("gelu_grad", (ct, x), dt.FLOATS, ("ct", "x"))
+    if ct.shape != x.shape:
+        raise ShapeError("gelu_grad", "ct", got=f"shape {ct.shape}", takes=f"shape {x.shape} of 'x'")
     return x
 
 
@@ -158,7 +167,13 @@ def _gelu_grad(ct: Any, x: Any) -> Any:
 
 
 #: The gradient of GELU: its slope times the cotangent.
-gelu_grad_p = Primitive("gelu_grad", infer=_infer_gelu_grad, lower=_lower_gelu_grad, differentiable=False)
+gelu_grad_p = Primitive(
+    "gelu_grad", infer=_infer_gelu_grad, lower=_lower_gelu_grad, derived_vjp=True,
+    samples=lambda: [
+        Sample((_X[::-1] * 0.5, _X), {}), Sample((_X[:0], _X[:0]), {}),
+        Bad((_X, _X[1:]), {}, ShapeError, "of 'x'"), Bad((_X > 0, _X > 0), {}, TypeError, "Bool"),
+    ],
+)  # fmt: skip
 
 
 def _fused_gelu_grad(node: Node, uses: Uses) -> Fusion | None:

@@ -270,9 +270,9 @@ def run(graph: Graph) -> tuple[Graph, int]:
     def visit(node: Node, inputs: tuple[Value, ...], attrs: dict[str, Any], emitter: Emitter) -> Sequence[Value] | None:
         if attrs["transpose_a"]:
             return None
-        if _Matcher(counts).find(*node.inputs, turned=attrs["transpose_b"]) is None:
+        if _Matcher(counts).find(node.inputs[0], node.inputs[1], attrs["transpose_b"]) is None:
             return None
-        found = _Matcher(None).find(*inputs, turned=attrs["transpose_b"])
+        found = _Matcher(None).find(inputs[0], inputs[1], attrs["transpose_b"])
         if found is None or not _worth(found, node.outputs[0]):
             return None
         return (_emitted(found, node.outputs[0], emitter),)

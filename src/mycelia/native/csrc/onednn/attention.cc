@@ -76,8 +76,9 @@ MYCELIA_CLONES void Depths(const float* mask, int64_t step, int64_t rows, int64_
       const int64_t n = std::min(kTile, columns - t * kTile);
       bool nan = false;
       for (int64_t i = 0; i < n; ++i) nan |= row[t * kTile + i] != row[t * kTile + i];
-      const float depth = largest - Largest(row + t * kTile, n);
-      if (nan || !(depth >= depths[t])) depths[t] = nan || depth != depth ? 0.f : depth;
+      // a row that is all -infinity, or has an infinity, is not finite: nothing of it is left out
+      const bool known = !nan && largest < kInfinity && largest > -kInfinity;
+      depths[t] = std::min(depths[t], known ? largest - Largest(row + t * kTile, n) : 0.f);
     }
   }
 }
