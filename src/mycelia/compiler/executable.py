@@ -55,7 +55,8 @@ class Executable:
         self._places = None if order == sorted(order) else sorted(range(len(order)), key=order.__getitem__)
         optimized, numbers = opaque.run(updates.run(self.graph, self.donated)[0])
         self.program = optimized
-        self._given = [_held(n.dtype.str, int(n)) for n in numbers]
+        #: Numbers that the program takes behind its inputs, always the same.
+        self.given = [_held(n.dtype.str, int(n)) for n in numbers]
 
         def run(*arrays: Any) -> list[Any]:
             for array, type_ in zip(
@@ -77,15 +78,15 @@ class Executable:
         if self.compile_seconds is None:
             start = time.perf_counter()
             with listening(self.phases):
-                out = self._fn(*arrays, *self._given)
+                out = self._fn(*arrays, *self.given)
             self.compile_seconds = self.phases.passes + time.perf_counter() - start
         else:
-            out = self._fn(*arrays, *self._given)
+            out = self._fn(*arrays, *self.given)
         return out if self._places is None else [out[i] for i in self._places]
 
     def lowered(self) -> Any:
         """The ``jax.stages.Lowered`` of the graph, for inspection (StableHLO text, cost, memory)."""
-        return self._fn.lower(*[_abstract(t) for t in self.graph.input_types], *self._given)
+        return self._fn.lower(*[_abstract(t) for t in self.graph.input_types], *self.given)
 
     def report(self) -> CompileReport:
         """What the passes do to the graph, what a run costs, and where the time of compiling went.

@@ -14,6 +14,9 @@ import jax
 from mycelia.core.context import cache_folder
 
 jax.config.update("jax_enable_x64", True)
+# A program runs in the thread that calls it: handing it over costs as much as a small operator, and kernels keep their
+# threads. Loading data goes on meanwhile in threads of its own.
+jax.config.update("jax_cpu_enable_async_dispatch", False)
 
 
 def keep_executables(folder: str) -> None:

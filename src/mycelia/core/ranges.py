@@ -45,6 +45,11 @@ def record(name: str) -> AbstractContextManager[None]:
     return _unwatched if listener is None else listener(name)
 
 
+def watched() -> bool:
+    """Whether somebody watches."""
+    return _listener is not None
+
+
 def waited(name: str, items: Iterable[Item]) -> Iterator[Item]:
     """The items, with the time that each is waited for recorded under ``name`` if somebody watches.
 

@@ -9,13 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from mycelia.compiler.executable import Executable, executable
+from mycelia.compiler.prepared import Prepared
 from mycelia.compiler.run import run_graph
 from mycelia.core import tree
 from mycelia.frontend.effects import can_raise, raise_pending
 from mycelia.frontend.guards import Guards
 from mycelia.frontend.noted import same_value
 from mycelia.ir.graph import Graph
-from mycelia.tensor import Tensor
+from mycelia.tensor import Parameter, Tensor
 from mycelia.tensor.dispatch import set_value
 from mycelia.tensor.mode import RECORD, state
 from mycelia.tensor.tensor import wrap
@@ -56,6 +57,12 @@ class Entry:
         pairs = [(n_args + i, outputs[id(t)]) for i, t in enumerate(captured) if id(t) in outputs and not self.raises]
         self.donated, self.pairs = tuple(i for i, _ in pairs), tuple(pairs)
         self._executable: Executable | None = None
+        #: Places of parameters that a run leaves as they are, where a run changes nothing at all.
+        changes = bool(written or written_args)
+        self._steady = () if changes else tuple(
+            [n_args + i for i, t in enumerate(captured) if isinstance(t, Parameter)]
+        )  # fmt: skip
+        self._prepared: Prepared | None = None
 
     @property
     def executable(self) -> Executable:
@@ -115,7 +122,11 @@ class Entry:
         return [x._value for x in args]
 
     def _compute(self, arrays: list[Any]) -> list[Any]:
-        return (self._executable or self.executable)(arrays)
+        if not self._steady:
+            return (self._executable or self.executable)(arrays)
+        if self._prepared is None:
+            self._prepared = Prepared(self.executable, self._steady)
+        return self._prepared(arrays)
 
     def _packed(self, results: list[Tensor]) -> Any:
         it = iter(results)

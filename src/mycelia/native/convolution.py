@@ -10,11 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from mycelia.compiler.passes.library import Fusion, Uses, add_rule
+from mycelia.compiler.prepared import Packing, add_packer
 from mycelia.core import dtypes as dt
 from mycelia.ir.graph import Node, Value
 from mycelia.ir.primitive import Primitive
 from mycelia.ir.types import TensorType
-from mycelia.native.libraries import on_cpu, onednn, register
+from mycelia.native.libraries import on_cpu, onednn, packed_size, register
 from mycelia.ops.batch_normalization import batch_norm_inference_p
 from mycelia.ops.convolution import conv_input_grad_p, conv_p, conv_shape, conv_weight_grad_p
 from mycelia.ops.rectifiers import relu_p
@@ -39,9 +40,13 @@ def _served(*arrays: Any) -> bool:
     return on_cpu() and all(a.size and a.dtype == arrays[0].dtype and a.dtype in _SERVED for a in arrays)
 
 
-def _call(kind: int, results: Any, arrays: Any, attrs: dict[str, Any], after: int = 0) -> Any:
+def _call(
+    kind: int, results: Any, arrays: Any, attrs: dict[str, Any], after: int = 0, weight: tuple[int, ...] = ()
+) -> Any:
     call = jax.ffi.ffi_call("mycelia_convolution", results)
-    return call(*arrays, kind=np.int64(kind), geometry=_geometry(attrs, after))
+    return call(
+        *arrays, kind=np.int64(kind), geometry=_geometry(attrs, after), weight=np.array(weight, np.int64)
+    )  # fmt: skip
 
 
 def _conv(x: Any, w: Any, bias: Any = None, **attrs: Any) -> Any:
@@ -92,10 +97,10 @@ def _lower_act(
 
 def _conv_act(
     x: Any, w: Any, *rest: Any, bias: bool = False, epsilon: float | None = None, residual: bool = False,
-    relu: bool = False, **attrs: Any,
+    relu: bool = False, weight_shape: tuple[int, ...] = (), **attrs: Any,
 ) -> Any:  # fmt: skip
-    shape = conv_shape(x.shape, w.shape, **attrs)
-    if not _served(x, w) or 0 in shape:
+    shape = conv_shape(x.shape, weight_shape or w.shape, **attrs)
+    if not (_served(x) if weight_shape else _served(x, w)) or 0 in shape:
         return NotImplemented
     biases, norm, others = _parts(rest, bias, epsilon, residual)
     channels = [a.astype(jnp.float32) for a in biases]
@@ -104,7 +109,8 @@ def _conv_act(
         gain = scale / jnp.sqrt(variance + epsilon)
         channels += [gain, shift - mean * gain]
     after = _BIAS * bias | _GAIN * bool(norm) | _SUM * residual | _RELU * relu
-    return _call(_FORWARD, jax.ShapeDtypeStruct(shape, x.dtype), (x, w, *channels, *others), attrs, after)
+    made = jax.ShapeDtypeStruct(shape, x.dtype)
+    return _call(_FORWARD, made, (x, w, *channels, *others), attrs, after, weight_shape)
 
 
 #: A convolution, then normalization of its channels by given statistics (if there is an ``epsilon``), the sum with an
@@ -149,6 +155,57 @@ def _fused(node: Node, uses: Uses) -> Fusion | None:
     return Fusion(conv_act_p, (*node.inputs, *norm, *residual), attrs, (last,), tuple(covers))
 
 
+# Kernels that stay the same ------------------------------------------------------------------------------------
+
+
+def _split_act(attrs: dict[str, Any]) -> tuple[dict[str, Any], int]:
+    """The attributes of the convolution, and what is done to the result."""
+    own = dict(attrs)
+    bias, epsilon = own.pop("bias"), own.pop("epsilon")
+    residual, relu = own.pop("residual"), own.pop("relu")
+    return own, _BIAS * bias | _GAIN * (epsilon is not None) | _SUM * residual | _RELU * relu
+
+
+def _infer_pack(w: TensorType, *, size: int, **_: Any) -> TensorType:
+    return TensorType(dt.uint8, (size,))
+
+
+def _lower_pack(w: Any, *, size: int, image: Any, result: Any, **attrs: Any) -> Any:
+    own, after = _split_act(attrs)
+    call = jax.ffi.ffi_call("mycelia_convolution_pack", jax.ShapeDtypeStruct((size,), np.uint8))
+    return call(w, geometry=_geometry(own, after), image=np.array(image, np.int64), result=np.array(result, np.int64))
+
+
+def _infer_packed(x: TensorType, w: TensorType, *rest: TensorType, weight_shape: Any, **attrs: Any) -> TensorType:
+    return _infer_act(x, TensorType(x.dtype, weight_shape), *rest, **attrs)
+
+
+#: A kernel in the layout that oneDNN wants, and ``conv_act`` with such a kernel. They are made only where the library
+#: is, and have no other lowering.
+conv_pack_p = Primitive("conv_pack", infer=_infer_pack, lower=_lower_pack, differentiable=False)
+conv_packed_p = Primitive("conv_packed", infer=_infer_packed, lower=_conv_act, differentiable=False)
+
+
+def _packer(node: Node) -> Packing | None:
+    """``conv`` and ``conv_act`` with a kernel that stays the same."""
+    assert onednn is not None
+    if not _takes(node):
+        return None
+    attrs = dict(node.attrs)
+    if node.op is conv_p:
+        attrs |= {"bias": len(node.inputs) > 2, "epsilon": None, "residual": False, "relu": False}
+    x, w = node.inputs[0].type, node.inputs[1].type
+    shapes = np.array([*x.shape, *w.shape, *node.outputs[0].shape], np.int64)
+    geometry = _geometry(*_split_act(attrs))
+    size = packed_size(
+        onednn.mycelia_convolution_packed_size, geometry, geometry.size, shapes, x.rank, x.dtype is dt.bfloat16
+    )
+    if not size:
+        return None
+    packing = {**attrs, "size": size, "image": x.shape, "result": node.outputs[0].shape}
+    return Packing(1, conv_pack_p, packing, conv_packed_p, {**attrs, "weight_shape": w.shape})
+
+
 def _infer_wide(ct: TensorType, x: TensorType, **attrs: Any) -> TensorType:
     found = conv_weight_grad_p.infer(ct, x, **attrs)
     assert isinstance(found, TensorType)
@@ -179,9 +236,11 @@ def _takes(node: Node) -> bool:
 def install() -> None:
     """Let the operators and the graphs use the kernel."""
     assert onednn is not None
-    register(onednn, "mycelia_convolution")
+    register(onednn, "mycelia_convolution", "mycelia_convolution_pack")
     conv_p.kernel, conv_input_grad_p.kernel, conv_weight_grad_p.kernel = _conv, _input_grad, _weight_grad
     conv_act_p.kernel = _conv_act
     wide_weight_grad_p.kernel = partial(_weight_grad, dtype=jnp.float32)
     add_rule("conv", _fused)
+    add_packer("conv", _packer)
+    add_packer("conv_act", _packer)
     add_rule("conv_weight_grad", _fused_weight_grad)

@@ -6,8 +6,10 @@ import ctypes
 import os
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import jax
+import numpy as np
 
 FOLDER = Path(__file__).parent
 
@@ -68,6 +70,16 @@ def register(library: ctypes.CDLL, *names: str) -> None:
         raise OutdatedError(", ".join(missing))
     for name in names:
         jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(getattr(library, name)), platform="cpu")
+
+
+def packed_size(function: Any, *given: Any) -> int:
+    """Bytes of an operand in a library's layout, 0 if it would stay as it is, by a function of the library.
+
+    It takes arrays of int64 by their address, and whole numbers.
+    """
+    function.restype = ctypes.c_int64
+    arrays = [g.ctypes.data_as(ctypes.c_void_p) if isinstance(g, np.ndarray) else ctypes.c_int64(int(g)) for g in given]
+    return int(function(*arrays))
 
 
 #: Kernels of our own, and those made of oneDNN; None where they were not built or do not load.

@@ -1,8 +1,8 @@
 """Several operators as one call of a kernel: fusion for the libraries of the device in use.
 
 Whoever has kernels (``native``) adds rules here: the operator that a pattern is recognized by, and a function that
-looks at such a node and says what is to be put in its place. The kernel's operators carry a ``lower`` in ``jax.lax`` as well,
-so that a graph means the same wherever it runs.
+looks at such a node and says what is to be put in its place. The kernel's operators carry a ``lower`` in ``jax.lax``
+as well, so that a graph means the same wherever it runs.
 
 What is put there computes values that other nodes of the pattern make, earlier or later ones: it takes the place of the
 node that was looked at, so whatever it needs has to be there by then, and the nodes that it covers go.

@@ -50,6 +50,12 @@ struct Made {
   Memory::desc bias, channel;
 };
 
+// What a call is about: dims with channels second, and types.
+struct Problem {
+  Dims image, kernel, result;
+  Memory::data_type type, kernel_type;
+};
+
 struct Geometry {
   Dims strides, before, after, dilates;
   int64_t groups, after_all;
@@ -141,8 +147,19 @@ void Deliver(Memory made, const Memory::desc& given, void* data) {
   dnnl::reorder(made, to).execute(Stream(), made, to);
 }
 
+const Made& Found(int64_t kind, const Problem& p, ffi::Span<const int64_t> geometry) {
+  Key key("conv");
+  key.Add(kind);
+  for (const Dims& dims : {p.image, p.kernel, p.result}) key.AddAll(dims);
+  key.AddAll(geometry);
+  key.Add(static_cast<int64_t>(p.type) * 64 + static_cast<int64_t>(p.kernel_type));
+  return Cached<Made>(key, [&] {
+    return Make(kind, p.image, p.kernel, p.result, p.type, p.kernel_type, Read(geometry));
+  });
+}
+
 ffi::Error Convolution(ffi::RemainingArgs args, ffi::RemainingRets rets, int64_t kind,
-                       ffi::Span<const int64_t> geometry) {
+                       ffi::Span<const int64_t> geometry, ffi::Span<const int64_t> weight) {
   return Guarded([&] {
     const Geometry g = Read(geometry);
     auto arg = [&](size_t i) { return args.get<ffi::AnyBuffer>(i).value(); };
@@ -154,20 +171,18 @@ ffi::Error Convolution(ffi::RemainingArgs args, ffi::RemainingRets rets, int64_t
     const ffi::AnyBuffer result = kind == kForward ? out : first;
     const int64_t after = kind == kForward ? g.after_all : 0;
     if (!g.last && (after & (kGain | kSum))) throw std::invalid_argument("only for channels-last images");
-    const Dims x = ChannelsSecond(DimsOf(image), g.last), w = DimsOf(kernel),
-               y = ChannelsSecond(DimsOf(result), g.last);
-    Key key("conv");
-    key.Add(kind);
-    for (const Dims& dims : {x, w, y}) key.AddAll(dims);
-    key.AddAll(geometry);
-    key.Add(static_cast<int64_t>(image.element_type()) * 64 + static_cast<int64_t>(kernel.element_type()));
-    const Made& made = Cached<Made>(key, [&] {
-      return Make(kind, x, w, y, TypeOf(image.element_type()), TypeOf(kernel.element_type()), g);
-    });
+    const bool packed = weight.size() > 0;  // the kernel is in oneDNN's layout already
+    const Problem problem{ChannelsSecond(DimsOf(image), g.last),
+                          packed ? Dims(weight.begin(), weight.end()) : DimsOf(kernel),
+                          ChannelsSecond(DimsOf(result), g.last), TypeOf(image.element_type()),
+                          TypeOf(packed ? image.element_type() : kernel.element_type())};
+    const Made& made = Found(kind, problem, geometry);
     std::unordered_map<int, Memory> given;
     if (kind == kForward) {
       given[DNNL_ARG_SRC] = Arranged(made.given_image, image.untyped_data(), made.image, 0);
-      given[DNNL_ARG_WEIGHTS] = Arranged(made.given_kernel, kernel.untyped_data(), made.kernel, 1);
+      if (packed && kernel.size_bytes() != made.kernel.get_size()) throw std::invalid_argument("a kernel packed otherwise");
+      given[DNNL_ARG_WEIGHTS] = packed ? Memory(made.kernel, Engine(), kernel.untyped_data())
+                                       : Arranged(made.given_kernel, kernel.untyped_data(), made.kernel, 1);
       size_t next = 2;
       int operand = 0;
       auto give = [&](const Memory::desc& desc) {
@@ -205,12 +220,54 @@ ffi::Error Convolution(ffi::RemainingArgs args, ffi::RemainingRets rets, int64_t
   });
 }
 
+// A kernel in the layout that the convolution of a problem wants.
+ffi::Error Pack(ffi::AnyBuffer kernel, ffi::Result<ffi::AnyBuffer> packed, ffi::Span<const int64_t> geometry,
+                ffi::Span<const int64_t> image, ffi::Span<const int64_t> result) {
+  return Guarded([&] {
+    const Geometry g = Read(geometry);
+    const Problem problem{ChannelsSecond(Dims(image.begin(), image.end()), g.last), DimsOf(kernel),
+                          ChannelsSecond(Dims(result.begin(), result.end()), g.last), TypeOf(kernel.element_type()),
+                          TypeOf(kernel.element_type())};
+    const Made& made = Found(kForward, problem, geometry);
+    if (packed->size_bytes() != made.kernel.get_size()) throw std::invalid_argument("a place of another size");
+    Memory from(made.given_kernel, Engine(), kernel.untyped_data()), to(made.kernel, Engine(), packed->untyped_data());
+    dnnl::reorder(from, to).execute(Stream(), from, to);
+    Stream().wait();
+  });
+}
+
 }  // namespace
 }  // namespace mycelia
 
+// Bytes of a packed kernel; 0 if it would stay as it is. `dims`: image, kernel and result, each of `rank` numbers.
+extern "C" int64_t mycelia_convolution_packed_size(const int64_t* geometry, int64_t length, const int64_t* dims,
+                                                   int64_t rank, int32_t bfloat16) {
+  using namespace mycelia;
+  std::lock_guard<std::mutex> lock(Running());
+  try {
+    const ffi::Span<const int64_t> values(geometry, static_cast<size_t>(length));
+    const Geometry g = Read(values);
+    const auto type = bfloat16 ? Memory::data_type::bf16 : Memory::data_type::f32;
+    const Problem problem{ChannelsSecond(Dims(dims, dims + rank), g.last), Dims(dims + rank, dims + 2 * rank),
+                          ChannelsSecond(Dims(dims + 2 * rank, dims + 3 * rank), g.last), type, type};
+    const Made& made = Found(kForward, problem, values);
+    return made.kernel == made.given_kernel ? 0 : static_cast<int64_t>(made.kernel.get_size());
+  } catch (const std::exception&) {
+    return 0;
+  }
+}
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(mycelia_convolution_pack, mycelia::Pack,
+                              xla::ffi::Ffi::Bind()
+                                  .Arg<xla::ffi::AnyBuffer>()
+                                  .Ret<xla::ffi::AnyBuffer>()
+                                  .Attr<xla::ffi::Span<const int64_t>>("geometry")
+                                  .Attr<xla::ffi::Span<const int64_t>>("image")
+                                  .Attr<xla::ffi::Span<const int64_t>>("result"));
 XLA_FFI_DEFINE_HANDLER_SYMBOL(mycelia_convolution, mycelia::Convolution,
                               xla::ffi::Ffi::Bind()
                                   .RemainingArgs()
                                   .RemainingRets()
                                   .Attr<int64_t>("kind")
-                                  .Attr<xla::ffi::Span<const int64_t>>("geometry"));
+                                  .Attr<xla::ffi::Span<const int64_t>>("geometry")
+                                  .Attr<xla::ffi::Span<const int64_t>>("weight"));
