@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.native.kernels import assert_agrees, refuses
+from tests.native.kernels import assert_agrees, needs_bfloat16, refuses
 
 import mycelia as ms
 from mycelia import native, nn, ops
@@ -125,6 +125,7 @@ def test_what_follows_a_convolution(dtype, bias, epsilon, residual, relu):
     )  # fmt: skip
 
 
+@needs_bfloat16
 def test_a_kernels_gradient_in_float32_is_not_rounded():
     image, kernel, attrs = CASES["3x3"]
     x, ct = drawn(image, jnp.bfloat16), drawn(conv_shape(image, kernel, **attrs), jnp.bfloat16, 2)

@@ -3,8 +3,8 @@
 A network that is only used, not trained, reads the same parameters again and again: casts of weights to bfloat16,
 stacks of weights for a loop, gains of normalizations, and the layout that a library wants weights in are the same each
 time. When a compiled function has met the same arrays for some runs, its graph is divided: one program makes all that
-from the parameters, another one does the rest. A parameter that gets another array is noticed, since it is looked at before each
-run; the whole program runs then, until the new arrays have been the same for some runs as well.
+from the parameters, another one does the rest. A parameter that gets another array is noticed, since it is looked at
+before each run; the whole program runs then, until the new arrays have been the same for some runs as well.
 
 Arrays are watched by weak references: nothing is held that a training step would have to copy.
 """

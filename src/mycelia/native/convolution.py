@@ -15,14 +15,14 @@ from mycelia.core import dtypes as dt
 from mycelia.ir.graph import Node, Value
 from mycelia.ir.primitive import Primitive
 from mycelia.ir.types import TensorType
-from mycelia.native.libraries import on_cpu, onednn, packed_size, register
+from mycelia.native.libraries import PRODUCT_TYPES, on_cpu, onednn, packed_size, register
 from mycelia.ops.batch_normalization import batch_norm_inference_p
 from mycelia.ops.convolution import conv_input_grad_p, conv_p, conv_shape, conv_weight_grad_p
 from mycelia.ops.rectifiers import relu_p
 
 _FORWARD, _IMAGE, _KERNEL = range(3)
 _BIAS, _GAIN, _SUM, _RELU = 1, 2, 4, 8
-_SERVED = (jnp.float32, jnp.bfloat16)
+_SERVED = PRODUCT_TYPES
 
 
 def _geometry(attrs: dict[str, Any], after: int) -> np.ndarray[Any, Any]:

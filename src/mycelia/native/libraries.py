@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 FOLDER = Path(__file__).parent
@@ -84,7 +85,21 @@ def packed_size(function: Any, *given: Any) -> int:
 
 #: Kernels of our own, and those made of oneDNN; None where they were not built or do not load.
 kernels = _load("kernels")
-onednn = _load("onednn_kernels") if _load_onednn() is not None else None
+_dnnl = _load_onednn()
+onednn = None if _dnnl is None else _load("onednn_kernels")
+
+#: ``dnnl_cpu_isa_t``: AVX-512, from which on oneDNN computes with bfloat16, if need be in float32.
+_AVX512 = 0x27
+
+
+def _product_types() -> tuple[Any, ...]:
+    if _dnnl is None or _dnnl.dnnl_get_effective_cpu_isa() & _AVX512 != _AVX512:
+        return (jnp.float32,)
+    return (jnp.float32, jnp.bfloat16)
+
+
+#: The dtypes of products and convolutions that oneDNN computes on this processor.
+PRODUCT_TYPES = _product_types()
 
 
 def on_cpu() -> bool:

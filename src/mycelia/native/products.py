@@ -16,11 +16,11 @@ from mycelia.core import dtypes as dt
 from mycelia.ir.graph import Node
 from mycelia.ir.primitive import Primitive
 from mycelia.ir.types import TensorType
-from mycelia.native.libraries import on_cpu, onednn, packed_size, register
+from mycelia.native.libraries import PRODUCT_TYPES, on_cpu, onednn, packed_size, register
 from mycelia.ops.linear import dense_p, matmul_p
 from mycelia.ops.rectifiers import relu_p
 
-_SERVED = (jnp.float32, jnp.bfloat16)
+_SERVED = PRODUCT_TYPES
 
 #: Products of fewer multiplications are left to XLA: calling a kernel costs some microseconds.
 FEWEST = 1 << 20

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from mycelia.compiler.passes.library import Fusion, Uses, add_rule
 from mycelia.ir.graph import Node
-from mycelia.native.libraries import on_cpu, onednn, register
+from mycelia.native.libraries import PRODUCT_TYPES, on_cpu, onednn, register
 from mycelia.ops.recurrence import lstm_layer_grad_p, lstm_layer_p
 
-_SERVED = (jnp.float32, jnp.bfloat16)
+_SERVED = PRODUCT_TYPES
 
 
 def _served(*arrays: Any) -> bool:
