@@ -35,6 +35,8 @@ CASES = {
     "depthwise": ((2, 8, 8, 32), (32, 1, 3, 3), attributes(2, groups=32, padding=(1, 1))),
     "line": ((2, 30, 6), (4, 6, 5), attributes(1, strides=2, padding=(2, 2))),
     "volume": ((1, 6, 5, 4, 3), (4, 3, 2, 2, 2), attributes(3, padding=(1, 0))),
+    "few channels": ((5, 13, 12, 1), (6, 1, 5, 5), attributes(2, padding=(2, 2))),
+    "few channels, strided": ((3, 11, 14, 3), (16, 3, 4, 3), attributes(2, strides=2, padding=(1, 3))),
     "one place": ((1, 1, 1, 1), (1, 1, 1, 1), attributes(2)),
     "stem": ((4, 32, 32, 3), (64, 3, 7, 7), attributes(2, strides=2, padding=(3, 3))),
 }

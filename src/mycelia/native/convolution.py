@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from math import prod
 from typing import Any
 
 import jax
@@ -59,9 +60,19 @@ def _input_grad(ct: Any, w: Any, *, input_shape: Any, **attrs: Any) -> Any:
     return _call(_IMAGE, jax.ShapeDtypeStruct(input_shape, ct.dtype), (ct, w), attrs)
 
 
+def _few_channels(ct: Any, x: Any, weight_shape: Any, attrs: dict[str, Any]) -> bool:
+    """Whether the gradient of a kernel is one that oneDNN is slow at, and the kernel for it takes."""
+    plain = attrs["channels_last"] and attrs["groups"] == 1 and attrs["dilation"] == (1, 1) and ct.dtype == jnp.float32
+    return plain and x.shape[-1] <= 4 and ct.shape[-1] <= 16 and prod(weight_shape[1:]) <= 128
+
+
 def _weight_grad(ct: Any, x: Any, *, weight_shape: Any, dtype: Any = None, **attrs: Any) -> Any:
     if not _served(ct, x) or 0 in weight_shape:
         return NotImplemented
+    if _few_channels(ct, x, weight_shape, attrs):
+        rows = [(s, low) for s, (low, _) in zip(attrs["strides"], attrs["padding"], strict=True)]
+        call = jax.ffi.ffi_call("mycelia_few_channels", jax.ShapeDtypeStruct(weight_shape, ct.dtype))
+        return call(ct, x, geometry=np.array(rows, np.int64).ravel())
     return _call(_KERNEL, jax.ShapeDtypeStruct(weight_shape, dtype or ct.dtype), (ct, x), attrs)
 
 
@@ -236,7 +247,7 @@ def _takes(node: Node) -> bool:
 def install() -> None:
     """Let the operators and the graphs use the kernel."""
     assert onednn is not None
-    register(onednn, "mycelia_convolution", "mycelia_convolution_pack")
+    register(onednn, "mycelia_convolution", "mycelia_convolution_pack", "mycelia_few_channels")
     conv_p.kernel, conv_input_grad_p.kernel, conv_weight_grad_p.kernel = _conv, _input_grad, _weight_grad
     conv_act_p.kernel = _conv_act
     wide_weight_grad_p.kernel = partial(_weight_grad, dtype=jnp.float32)
