@@ -204,9 +204,12 @@ def test_threads_have_tracks_of_their_own(tmp_path):
     x = ms.Tensor(np.eye(16, dtype=np.float32))
     ops.matmul(x, x)
 
+    together = threading.Barrier(3)  # the system gives the number of a thread that has ended to the next one
+
     def work():
         for _ in range(20):
             ops.matmul(x, x).asnumpy()
+        together.wait(60)
 
     with profile() as prof:
         workers = [threading.Thread(target=work, name=f"worker {i}") for i in range(3)]
