@@ -42,8 +42,8 @@ def _onednn() -> list[str]:
     """The settings that say where oneDNN is: its packages are installed for the build where there are any."""
     found = {}
     for package, name, setting in (
-        ("onednn-devel-cpu-gomp", "include/oneapi/dnnl/dnnl.hpp", "DNNL_INCLUDE"),
-        ("onednn-cpu-gomp", "lib/libdnnl.so.3", "DNNL_LIBRARY"),
+        ("onednn-devel-cpu-gomp", "/include/oneapi/dnnl/dnnl.hpp", "DNNL_INCLUDE"),
+        ("onednn-cpu-gomp", "/libdnnl.so.3", "DNNL_LIBRARY"),
     ):
         try:
             files = metadata.files(package) or []
