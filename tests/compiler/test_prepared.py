@@ -136,6 +136,20 @@ def drawn(seed=0):
     return ms.Tensor(np.random.default_rng(seed).standard_normal((64, 8, 12, 12)), ms.float32)
 
 
+def training_step(cell):
+    """A compiled step of gradient descent."""
+    optimizer = nn.SGD(cell.trainable_params(), 0.1)
+    gradient = ms.value_and_grad(lambda x: (cell(x) ** 2).mean(), None, optimizer.parameters)
+
+    @ms.jit
+    def step(x):
+        loss, grads = gradient(x)
+        optimizer(grads)
+        return loss
+
+    return step
+
+
 @pytest.mark.parametrize("half", [False, True])
 def test_a_network_in_use(made, half):
     """Values stay the same when the graph has been divided, for other inputs as well."""
@@ -174,15 +188,7 @@ def test_training_in_between(made):
     """A training step between uses changes the parameters in place, and copies none because of what is prepared."""
     cell = network()
     use = ms.jit(lambda x: cell(x))
-    optimizer = nn.SGD(cell.trainable_params(), 0.1)
-    gradient = ms.value_and_grad(lambda x: (cell(x) ** 2).mean(), None, optimizer.parameters)
-
-    @ms.jit
-    def step(x):
-        loss, grads = gradient(x)
-        optimizer(grads)
-        return loss
-
+    step = training_step(cell)
     for _ in range(3):
         for _ in range(PATIENCE + 2):
             got = use(drawn()).asnumpy()
@@ -206,15 +212,7 @@ def test_an_argument_that_stays_the_same_is_no_parameter(made):
 @needs_kernels
 def test_a_training_step_is_left_whole(made):
     cell = network()
-    optimizer = nn.SGD(cell.trainable_params(), 0.0)
-    gradient = ms.value_and_grad(lambda x: (cell(x) ** 2).mean(), None, optimizer.parameters)
-
-    @ms.jit
-    def step(x):
-        loss, grads = gradient(x)
-        optimizer(grads)
-        return loss
-
+    step = training_step(cell)
     for _ in range(PATIENCE + 3):
         step(drawn())
     assert made == []
