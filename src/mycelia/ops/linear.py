@@ -76,7 +76,10 @@ def _lower_matmul(a: Any, b: Any, *, transpose_a: bool, transpose_b: bool) -> An
         a = jnp.swapaxes(a, -1, -2)
     if transpose_b and b.ndim > 1:
         b = jnp.swapaxes(b, -1, -2)
-    return jnp.matmul(a, b, preferred_element_type=accumulator(a.dtype)).astype(a.dtype)
+    dtype, wide = a.dtype, accumulator(a.dtype)
+    if wide is not None and 2 <= a.ndim < b.ndim:  # XLA's CPU compiler refuses some of these in half precision
+        a, b = a.astype(wide), b.astype(wide)
+    return jnp.matmul(a, b, preferred_element_type=wide).astype(dtype)
 
 
 def _vjp_matmul(ct: Tensor, a: Tensor, b: Tensor, out: Tensor, *, transpose_a: bool, transpose_b: bool) -> list[Any]:
