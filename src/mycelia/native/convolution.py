@@ -231,10 +231,8 @@ wide_weight_grad_p = Primitive(
 
 
 def _fused_weight_grad(node: Node, uses: Uses) -> Fusion | None:
-    user = uses.sole(node.outputs[0])
-    if user is None or not _takes(node) or user.op.name != "cast" or node.outputs[0].type.dtype is not dt.bfloat16:
-        return None
-    if user.outputs[0].type.dtype is not dt.float32:
+    user = uses.widened(node.outputs[0])
+    if user is None or not _takes(node):
         return None
     return Fusion(wide_weight_grad_p, node.inputs, node.attrs, user.outputs, (node, user))
 

@@ -174,10 +174,8 @@ wide_matmul_p = Primitive(
 
 def _fused_wide(node: Node, uses: Uses) -> Fusion | None:
     """A product that is cast to float32, the gradient of a weight for instance."""
-    user = uses.sole(node.outputs[0])
-    if user is None or user.op.name != "cast" or node.outputs[0].type.dtype is not dt.bfloat16:
-        return None
-    if user.outputs[0].type.dtype is not dt.float32 or any(v.type.rank != 2 for v in node.inputs):
+    user = uses.widened(node.outputs[0])
+    if user is None or any(v.type.rank != 2 for v in node.inputs):
         return None
     m, n = node.outputs[0].shape
     if not _worth(m, n, node.inputs[0].shape[0 if node.attrs["transpose_a"] else 1]):

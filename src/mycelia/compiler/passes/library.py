@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mycelia.compiler.passes.per_graph import Attributes, PerGraph
+from mycelia.core import dtypes as dt
 from mycelia.ir.graph import Graph, Node, Value
 from mycelia.ir.primitive import Primitive
 from mycelia.ir.rewriter import copy_node
@@ -58,6 +59,13 @@ class Uses:
         """The node that alone takes a value; None if there are several, or the value is an output of the graph."""
         users = self.of(value)
         return users[0] if len(users) == 1 and value not in self._outputs else None
+
+    def widened(self, value: Value) -> Node | None:
+        """The node that alone takes a bfloat16 value, and casts it to float32."""
+        user = self.sole(value)
+        if user is None or user.op.name != "cast" or value.type.dtype is not dt.bfloat16:
+            return None
+        return user if user.outputs[0].type.dtype is dt.float32 else None
 
     def ready(self, value: Value, node: Node) -> bool:
         """Whether a value is there when it is the turn of ``node``."""

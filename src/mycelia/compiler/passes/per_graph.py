@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 from mycelia.ir.graph import Graph, Node, Value
@@ -10,7 +11,7 @@ from mycelia.ir.rewriter import copy_node
 Attributes = dict[Node, dict[str, Any]]
 
 
-class PerGraph:
+class PerGraph(ABC):
     """One run of a pass; a pass says in ``remade`` what becomes of a graph.
 
     Attributes:
@@ -21,9 +22,9 @@ class PerGraph:
         self.done: dict[Graph, Graph] = {}
         self.changes = 0
 
+    @abstractmethod
     def remade(self, graph: Graph, attrs: Attributes) -> Graph | None:
         """What becomes of a graph, None if there is nothing to do; ``attrs`` are the nodes' attributes by now."""
-        raise NotImplementedError
 
     def enters(self, node: Node) -> bool:
         """Whether the graphs that a node holds are treated."""
