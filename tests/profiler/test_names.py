@@ -6,7 +6,7 @@ import pytest
 
 from mycelia.core.errors import SourceLocation
 from mycelia.ir.parser import parse_graph
-from mycelia.profiler.kernels import Kernel, Kernels, read
+from mycelia.profiler.kernels import Clock, Kernel, Kernels, read
 from mycelia.profiler.names import ProgramNames, ProgramText
 
 PROGRAM = """HloModule jit_step, is_scheduled=true, entry_computation_layout={(f32[4,4]{1,0})->f32[4,4]{1,0}}
@@ -110,7 +110,8 @@ def kernel_event(name, start, duration, run=1, flow=0, program=5):
 
 
 def test_kernels_of_a_thread_are_nested_and_have_times_of_their_own():
-    found = read(Data(Line("a", [kernel_event("loop", 0, 100), kernel_event("x", 10, 30), kernel_event("y", 50, 20)])))
+    events = [kernel_event("loop", 0, 100), kernel_event("x", 10, 30), kernel_event("y", 50, 20)]
+    found = read(Data(Line("a", events)), Clock())
     assert [(k.name, k.own) for k in found.kernels] == [("loop", 50), ("x", 30), ("y", 20)]
 
 
@@ -119,22 +120,34 @@ def test_a_kernel_that_goes_on_elsewhere_ends_there_but_before_the_next():
         Data(
             Line("a", [kernel_event("x", 0, 10, flow=1), kernel_event("y", 50, 10, flow=2)]),
             Line("b", [Event("end: x", 30, 1, _c=1), Event("end: y", 90, 1, _c=2), Event("Pool::Wait", 0, 9)]),
-        )
+        ),
+        Clock(),
     )
     assert [(k.name, k.start, k.end) for k in found.kernels] == [("x", 0, 30), ("y", 50, 90)]
     cut = read(
         Data(
             Line("a", [kernel_event("x", 0, 10, flow=1), kernel_event("y", 20, 10, flow=2)]),
             Line("b", [Event("end: x", 30, 1, _c=1)]),
-        )
+        ),
+        Clock(),
     )
     assert [(k.name, k.start, k.end) for k in cut.kernels] == [("x", 0, 20), ("y", 20, 30)]
 
 
-def test_the_clocks_are_tied_by_the_annotation():
-    event = Event("mycelia.profiler clock", 100, 10)
-    found = read(Data(Line("a", [event, kernel_event("x", 200, 10)])), known=1105)
+def test_the_clocks_are_tied_by_the_annotations_that_bound_them_best():
+    clock = Clock()
+    clock.between = [[(1000, 1205), (1205, 1235)], [(2205, 2225)]]  # the first was made long after its time
+    marks = [Event("mycelia.profiler clock", start, 10) for start in (190, 210, 1210)]
+    found = read(Data(Line("a", [*marks, kernel_event("x", 200, 10)])), clock)
     assert [(k.start, k.end) for k in found.kernels] == [(1200, 1210)]
+
+
+def test_clocks_that_drift_are_tied_at_both_ends():
+    clock = Clock()
+    clock.between = [[(1000, 1010)], [(3000, 3010)]]
+    marks = [Event("mycelia.profiler clock", start, 10) for start in (0, 1000)]
+    found = read(Data(Line("a", [*marks, kernel_event("x", 500, 100)])), clock)
+    assert [(k.start, k.end) for k in found.kernels] == [(2000, 2200)]
 
 
 @pytest.mark.parametrize("start", [7, 2**31 - 2, -2, 2**32 - 2], ids=["plain", "sign", "negative", "greatest"])

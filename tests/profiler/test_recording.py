@@ -195,8 +195,10 @@ def test_memory_goes_up_and_down():
         del big, bigger
         ops.ones((10,), ms.float32).asnumpy()
     sizes = [s.bytes for s in prof._last.recording.memory.samples]
-    assert max(sizes) - sizes[0] >= 8_000_000
-    assert sizes[-1] < sizes[0] + 1_000_000
+    changes = [
+        round(c, -4) for c in np.diff(sizes).tolist() if abs(c) > 1_000_000
+    ]  # arrays of other tests may be dropped meanwhile
+    assert changes == [4_000_000, 4_000_000, -4_000_000, -4_000_000]
     assert prof.peak_memory == max(sizes)
 
 

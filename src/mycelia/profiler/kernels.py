@@ -6,7 +6,7 @@ a fusion, a library call, a loop. It names its program (``program_id``) and the 
 program are numbered one after the other, modulo 2**32). A part that goes on in other threads after its event has
 ended is followed, somewhere, by an event ``end: NAME`` with the same flow number.
 
-The clock of that profile is tied to the host's by an annotation made at a known time.
+The clock of that profile is tied to the host's by annotations made between known times (:class:`Clock`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import shutil
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -116,12 +116,57 @@ class Kernels:
         return sorted(programs, key=lambda p: p.start)
 
 
+class Clock:
+    """What ties the clock of XLA's profile to the host's: annotations, each made between two times of the host.
+
+    Any one of them may be late (its first has to make room; a thread may be interrupted), so that the others decide:
+    of all annotations made together, the shift has to suit each. Those at the end tell how far the clocks drift.
+    """
+
+    #: How many annotations are made together.
+    TIMES = 10
+
+    def __init__(self) -> None:
+        self.between: list[list[tuple[int, int]]] = []
+
+    def tie(self) -> None:
+        """Make annotations now; a profile is being recorded."""
+        between = []
+        for _ in range(self.TIMES):
+            before = time.perf_counter_ns()
+            with jax.profiler.TraceAnnotation(_CLOCK):
+                pass
+            between.append((before, time.perf_counter_ns()))
+        self.between.append(between)
+
+    def host_time(self, annotations: Sequence[tuple[float, float]]) -> Callable[[float], int]:
+        """What turns a time of the profile into one of the host.
+
+        Args:
+            annotations: start and end of each annotation that was made, in the profile's nanoseconds.
+        """
+        found = sorted(annotations)
+        at, shifts = [], []
+        for between in self.between:
+            made, found = found[: len(between)], found[len(between) :]
+            if len(made) == len(between):
+                least = max(before - start for (before, _), (start, _) in zip(between, made, strict=True))
+                most = min(after - end for (_, after), (_, end) in zip(between, made, strict=True))
+                at.append(made[-1][0])
+                shifts.append((least + most) / 2)
+        if not at:
+            return round
+        first, shift = at[0], shifts[0]
+        drift = (shifts[-1] - shift) / (at[-1] - first) if len(at) > 1 else 0.0
+        return lambda t: round(t + shift + drift * (t - first))
+
+
 class DeviceTrace:
     """XLA's profile, from :meth:`start` to :meth:`stop`."""
 
     def __init__(self) -> None:
         self._folder: str | None = None
-        self._known = 0
+        self._clock = Clock()
 
     def start(self) -> None:
         """Begin.
@@ -143,9 +188,8 @@ class DeviceTrace:
                 hint="stop that profile first; there is one at a time in a process",
             ) from None  # fmt: skip
         self._folder = folder
-        before = time.perf_counter_ns()
-        with jax.profiler.TraceAnnotation(_CLOCK):
-            self._known = (before + time.perf_counter_ns()) // 2
+        self._clock = Clock()
+        self._clock.tie()
 
     def stop(self) -> Kernels:
         """End, when everything that was launched has run; the kernels."""
@@ -153,9 +197,10 @@ class DeviceTrace:
         folder, self._folder = self._folder, None
         assert folder is not None
         try:
+            self._clock.tie()
             jax.profiler.stop_trace()
             files = sorted(Path(folder).rglob("*.xplane.pb"))
-            return read(ProfileData.from_file(str(files[-1])), self._known) if files else Kernels([], [])
+            return read(ProfileData.from_file(str(files[-1])), self._clock) if files else Kernels([], [])
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -167,9 +212,9 @@ def settle(pending: Iterable[Any] = ()) -> None:
             array.block_until_ready()
 
 
-def read(data: Any, known: int = 0) -> Kernels:
-    """The kernels of a profile; ``known`` is the host's time of the annotation that ties the clocks."""
-    shift: float | None = None
+def read(data: Any, clock: Clock) -> Kernels:
+    """The kernels of a profile, in the host's time as ``clock`` ties it."""
+    annotations: list[tuple[float, float]] = []
     ends: dict[int, float] = {}
     lines: list[tuple[str, list[tuple[float, float, str, dict[str, Any]]]]] = []
     for plane in data.planes:
@@ -182,7 +227,7 @@ def read(data: Any, known: int = 0) -> Kernels:
                     if flow is not None:
                         ends[int(flow)] = event.start_ns
                 elif name == _CLOCK:
-                    shift = known - (event.start_ns + event.duration_ns / 2)
+                    annotations.append((event.start_ns, event.start_ns + event.duration_ns))
                 elif "::" not in name:
                     stats = dict(event.stats)
                     if "hlo_op" in stats:
@@ -190,13 +235,17 @@ def read(data: Any, known: int = 0) -> Kernels:
             if events:
                 lines.append((line.name, events))
     kernels: list[Kernel] = []
+    host_time = clock.host_time(annotations)
     for thread, (_, events) in enumerate(lines):
-        kernels += _in_thread(thread, events, ends, shift or 0.0)
+        kernels += _in_thread(thread, events, ends, host_time)
     return Kernels(kernels, [name for name, _ in lines])
 
 
 def _in_thread(
-    thread: int, events: Iterable[tuple[float, float, str, dict[str, Any]]], ends: dict[int, float], shift: float
+    thread: int,
+    events: Iterable[tuple[float, float, str, dict[str, Any]]],
+    ends: dict[int, float],
+    host_time: Callable[[float], int],
 ) -> list[Kernel]:
     """The kernels of one thread, nested as they were, with the time of each that is its own."""
     ordered = sorted(events, key=lambda e: (e[0], -e[1]))
@@ -209,7 +258,7 @@ def _in_thread(
             end = max(end, min(finished, following)) if following >= end else end
         kernel = Kernel(
             str(stats["hlo_op"]), str(stats.get("hlo_module", "")), int(stats.get("program_id", -1)),
-            int(stats.get("run_id", 0)), thread, round(start + shift), round(end + shift),
+            int(stats.get("run_id", 0)), thread, host_time(start), host_time(end),
         )  # fmt: skip
         while open_ and open_[-1].end <= kernel.start:
             open_.pop()
