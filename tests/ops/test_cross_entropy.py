@@ -7,7 +7,7 @@ import pytest
 
 import mycelia as ms
 from mycelia import Tensor, ops
-from mycelia.core.errors import ArgumentValueError, DTypeError, ShapeError
+from mycelia.core.errors import ArgumentValueError, DTypeError, OutOfRangeError, ShapeError
 from mycelia.ops.cross_entropy import (
     softmax_cross_entropy_with_logits,
     sparse_softmax_cross_entropy_with_logits,
@@ -61,11 +61,47 @@ def test_labels_of_every_integer_dtype():
     assert ops.cross_entropy(Tensor(X, ms.float16), Tensor(Y)).dtype is ms.float16
 
 
-def test_nothing_counts_and_labels_outside():
+def test_nothing_counts():
     assert np.isnan(ops.cross_entropy(Tensor(X), Tensor([-100] * 4)).item())
     assert ops.cross_entropy(Tensor(X), Tensor([-100] * 4), reduction="sum").item() == 0
-    one_wrong = ops.cross_entropy(Tensor(X), Tensor([0, 1, 2, 3]), reduction="none").asnumpy()
-    assert np.isnan(one_wrong).tolist() == [False, False, False, True]
+
+
+@pytest.mark.parametrize("label", [-1, 3, -3, 1000])
+def test_a_label_that_is_no_class_is_refused(label):
+    labels = Tensor([0, label, 1, 2])
+    takes = f"'target' got the label {label}; it takes classes from 0 to 2, or -100 for what is ignored"
+    for loss in (ops.cross_entropy, ops.nll_loss, ms.nn.CrossEntropyLoss(), ms.nn.NLLLoss()):
+        with pytest.raises(OutOfRangeError, match=takes):
+            loss(Tensor(X), labels)
+    with pytest.raises(OutOfRangeError, match="'labels' got the label"):
+        sparse_softmax_cross_entropy_with_logits(Tensor(X), labels)
+    kept = ops.cross_entropy(Tensor(X), labels, ignore_index=label, reduction="sum").item()
+    others = ops.cross_entropy(Tensor(X[[0, 2, 3]]), Tensor([0, 1, 2]), reduction="sum").item()
+    assert kept == pytest.approx(others)
+    with pytest.raises(OutOfRangeError, match="as there are no classes"):
+        ops.cross_entropy(ops.zeros((1, 0)), Tensor([label]))
+
+
+@pytest.mark.parametrize("label", [-1, 3])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("weight", [None, Tensor(W)])
+def test_such_a_label_in_a_graph_gives_nan_in_the_loss_and_its_gradient(label, smoothing, weight):
+    def losses(x, y):
+        return ops.cross_entropy(x, y, weight, reduction="none", label_smoothing=smoothing)
+
+    x, y = Tensor(X), Tensor([0, label, 1, 2])
+    assert np.isnan(ms.jit(losses)(x, y).asnumpy()).tolist() == [False, True, False, False]
+    slopes = ms.jit(ms.grad(lambda x, y: losses(x, y).sum()))(x, y).asnumpy()
+    assert np.isnan(slopes).tolist() == [[False] * 3, [True] * 3, [False] * 3, [False] * 3]
+    mean = ms.jit(lambda x, y: ops.cross_entropy(x, y, weight, label_smoothing=smoothing))
+    assert np.isnan(mean(x, y).item())
+    assert np.isnan(ms.jit(ms.grad(lambda x: ops.nll_loss(x, y, reduction="sum")))(x).asnumpy()[1]).all()
+
+
+def test_rows_outside_count_for_nothing_in_softmax_cross_entropy_with_logits():
+    loss = ms.nn.SoftmaxCrossEntropyWithLogits(sparse=True)(Tensor(X), Tensor([0, -1, 3, 2])).asnumpy()
+    assert (loss[1:3] == 0).all()
+    assert (loss[[0, 3]] > 0).all()
 
 
 def test_extreme_logits_keep_a_finite_loss():

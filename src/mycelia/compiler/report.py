@@ -17,6 +17,7 @@ from math import prod
 from mycelia.compiler.phases import Phases
 from mycelia.ir.graph import Graph, Node
 from mycelia.ir.rewriter import all_graphs
+from mycelia.ir.types import TensorType
 
 
 @dataclass(frozen=True)
@@ -229,22 +230,30 @@ def _conv_weight_grad(node: Node) -> int:
     return 2 * node.inputs[0].type.size * _terms(node.attrs["weight_shape"])
 
 
-def _lstm(node: Node) -> int:
-    """Products of all steps with the weights of inputs and states."""
-    x, w_ih, w_hh = node.inputs[0].type, node.inputs[3].type, node.inputs[4].type
+def _recurrent(node: Node) -> int:
+    """Products of all steps with the weights of inputs and states, which follow x and the states."""
+    w_ih, w_hh = _recurrent_weights(node)
+    x = node.inputs[0].type
     return 2 * x.shape[0] * x.shape[1] * (w_ih.size + w_hh.size)
 
 
-def _lstm_grad(node: Node) -> int:
+def _recurrent_grad(node: Node) -> int:
     """A product for the gradient of each operand of those; that of the inputs only if it is wanted."""
-    x, w_ih, w_hh = node.inputs[0].type, node.inputs[3].type, node.inputs[4].type
+    w_ih, w_hh = _recurrent_weights(node)
+    x = node.inputs[0].type
     return 2 * x.shape[0] * x.shape[1] * ((1 + node.attrs["wants_x"]) * w_ih.size + 2 * w_hh.size)
+
+
+def _recurrent_weights(node: Node) -> tuple[TensorType, TensorType]:
+    first = 3 if node.op.name.startswith("lstm") else 2
+    return node.inputs[first].type, node.inputs[first + 1].type
 
 
 #: Floating-point operations of the operators that sum products.
 _PRODUCTS: dict[str, Callable[[Node], int]] = {
     "matmul": _matmul, "dense": _dense, "einsum": _einsum, "conv": _conv, "conv_input_grad": _conv_input_grad,
-    "conv_weight_grad": _conv_weight_grad, "lstm_layer": _lstm, "lstm_layer_grad": _lstm_grad,
+    "conv_weight_grad": _conv_weight_grad, "lstm_layer": _recurrent,
+    "lstm_layer_grad": _recurrent_grad, "recurrent_layer": _recurrent, "recurrent_layer_grad": _recurrent_grad,
     "conv_act": _conv, "conv_weight_grad_wide": _conv_weight_grad, "dense_relu": _dense, "matmul_wide": _matmul,
 }  # fmt: skip
 

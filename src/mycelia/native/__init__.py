@@ -16,6 +16,7 @@ from mycelia.native import (
     convolution,
     elementwise,
     embedding,
+    int8,
     libraries,
     max_pool,
     products,
@@ -30,7 +31,7 @@ available = _wanted and libraries.kernels is not None
 onednn_available = _wanted and libraries.onednn is not None
 
 #: The families of kernels made of oneDNN; each has ``install()``.
-FAMILIES = (convolution, batch_norm, max_pool, products, attention, embedding, rows, recurrent)
+FAMILIES = (convolution, batch_norm, max_pool, products, attention, embedding, rows, recurrent, int8)
 
 if available:
     elementwise.install()

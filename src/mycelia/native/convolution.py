@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from math import prod
 from typing import Any
 
 import jax
@@ -16,6 +15,7 @@ from mycelia.core import dtypes as dt
 from mycelia.ir.graph import Node, Value
 from mycelia.ir.primitive import Primitive
 from mycelia.ir.types import TensorType
+from mycelia.native import few_channels
 from mycelia.native.libraries import PRODUCT_TYPES, on_cpu, onednn, packed_size, register
 from mycelia.ops.batch_normalization import batch_norm_inference_p
 from mycelia.ops.convolution import conv_input_grad_p, conv_p, conv_shape, conv_weight_grad_p
@@ -57,22 +57,18 @@ def _conv(x: Any, w: Any, bias: Any = None, **attrs: Any) -> Any:
 def _input_grad(ct: Any, w: Any, *, input_shape: Any, **attrs: Any) -> Any:
     if not _served(ct, w) or 0 in input_shape:
         return NotImplemented
+    if few_channels.serves(few_channels.IMAGE, ct.dtype, input_shape, w.shape, attrs):
+        shapes = {"weight_shape": w.shape, "input_shape": input_shape}
+        return few_channels.gradients(ct, None, None, w, **shapes, **attrs)[0]
     return _call(_IMAGE, jax.ShapeDtypeStruct(input_shape, ct.dtype), (ct, w), attrs)
-
-
-def _few_channels(ct: Any, x: Any, weight_shape: Any, attrs: dict[str, Any]) -> bool:
-    """Whether the gradient of a kernel is one that oneDNN is slow at, and the kernel for it takes."""
-    plain = attrs["channels_last"] and attrs["groups"] == 1 and attrs["dilation"] == (1, 1) and ct.dtype == jnp.float32
-    return plain and x.shape[-1] <= 4 and ct.shape[-1] <= 16 and prod(weight_shape[1:]) <= 128
 
 
 def _weight_grad(ct: Any, x: Any, *, weight_shape: Any, dtype: Any = None, **attrs: Any) -> Any:
     if not _served(ct, x) or 0 in weight_shape:
         return NotImplemented
-    if _few_channels(ct, x, weight_shape, attrs):
-        rows = [(s, low) for s, (low, _) in zip(attrs["strides"], attrs["padding"], strict=True)]
-        call = jax.ffi.ffi_call("mycelia_few_channels", jax.ShapeDtypeStruct(weight_shape, ct.dtype))
-        return call(ct, x, geometry=np.array(rows, np.int64).ravel())
+    if few_channels.serves(few_channels.KERNEL, ct.dtype, x.shape, weight_shape, attrs):
+        shapes = {"weight_shape": weight_shape, "input_shape": x.shape}
+        return few_channels.gradients(ct, None, x, None, **shapes, **attrs)[0].astype(dtype or ct.dtype)
     return _call(_KERNEL, jax.ShapeDtypeStruct(weight_shape, dtype or ct.dtype), (ct, x), attrs)
 
 
@@ -114,6 +110,9 @@ def _conv_act(
     if not (_served(x) if weight_shape else _served(x, w)) or 0 in shape:
         return NotImplemented
     biases, norm, others = _parts(rest, bias, epsilon, residual)
+    few = few_channels.FORWARD
+    if not (norm or others or weight_shape) and few_channels.serves(few, x.dtype, x.shape, w.shape, attrs):
+        return few_channels.forward(x, w, *biases, relu=relu, **attrs)[0]
     channels = [a.astype(jnp.float32) for a in biases]
     if norm:
         scale, shift, mean, variance = [a.astype(jnp.float32) for a in norm]
@@ -206,6 +205,9 @@ def _packer(node: Node) -> Packing | None:
     if node.op is conv_p:
         attrs |= {"bias": len(node.inputs) > 2, "epsilon": None, "residual": False, "relu": False}
     x, w = node.inputs[0].type, node.inputs[1].type
+    alone = attrs["epsilon"] is None and not attrs["residual"]
+    if alone and few_channels.serves(few_channels.FORWARD, x.dtype.np, x.shape, w.shape, attrs):
+        return None  # kernels of its own read it as it is
     shapes = np.array([*x.shape, *w.shape, *node.outputs[0].shape], np.int64)
     geometry = _geometry(*_split_act(attrs))
     size = packed_size(
@@ -245,7 +247,8 @@ def _takes(node: Node) -> bool:
 def install() -> None:
     """Let the operators and the graphs use the kernel."""
     assert onednn is not None
-    register(onednn, "mycelia_convolution", "mycelia_convolution_pack", "mycelia_few_channels")
+    register(onednn, "mycelia_convolution", "mycelia_convolution_pack")
+    few_channels.install()
     conv_p.kernel, conv_input_grad_p.kernel, conv_weight_grad_p.kernel = _conv, _input_grad, _weight_grad
     conv_act_p.kernel = _conv_act
     wide_weight_grad_p.kernel = partial(_weight_grad, dtype=jnp.float32)

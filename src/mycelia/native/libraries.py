@@ -103,6 +103,20 @@ def _product_types() -> tuple[Any, ...]:
 PRODUCT_TYPES = _product_types()
 
 
+#: ``dnnl_cpu_isa_t``: AVX-512 and AVX2 with VNNI, whose products of bytes are summed in 32 bits; before them sums of
+#: two products are cut off at 16.
+_VNNI = (0x67, 0x0F)
+
+
+def _exact_int8() -> bool:
+    isa = 0 if _dnnl is None else _dnnl.dnnl_get_effective_cpu_isa()
+    return any(isa & wanted == wanted for wanted in _VNNI)
+
+
+#: Whether oneDNN's products of 8-bit integers are exact on this processor.
+EXACT_INT8 = _exact_int8()
+
+
 def on_cpu() -> bool:
     """Whether programs are compiled for the CPU."""
     return jax.default_backend() == "cpu"

@@ -4,7 +4,8 @@ With class indices the whole loss, from logits to the mean, is one primitive, an
 the target) another, so that a training step in eager mode pays two calls. Weights, ignored indices and label
 smoothing (C. Szegedy et al., 2016) are folded into one coefficient for each class: with ``q[c]`` the
 coefficient of class ``c``, the loss is ``-sum(q * log_softmax(x))`` and its gradient ``sum(q) * softmax(x) - q``.
-A label outside the classes gives NaN.
+A label that is no class is refused where labels can be looked at; in a graph its place gives NaN, and so do its
+gradients.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from mycelia.core import dtypes as dt
-from mycelia.core.errors import ArgumentTypeError, ArgumentValueError, DTypeError, ShapeError
+from mycelia.core.errors import ArgumentTypeError, ArgumentValueError, DTypeError, OutOfRangeError, ShapeError
 from mycelia.ir.primitive import Primitive
 from mycelia.ir.types import TensorType
 from mycelia.ops.calls import as_float
 from mycelia.ops.declare import Bad, Sample, check_dtypes
+from mycelia.ops.indexing import on_host
 from mycelia.ops.linear import accumulator
 from mycelia.ops.operands import as_int, as_tensor, cast
 from mycelia.ops.registry import operator
@@ -93,10 +95,14 @@ def _log_softmax(x: Any, axis: int) -> Any:
 
 
 def _targets(x: Any, labels: Any, weight: Any, ignore_index: int) -> tuple[Any, Any, Any]:
-    """Where labels count, labels with ignored ones made 0, and the weight of each place (0 where ignored)."""
+    """Where labels count, labels with ignored ones made 0, and the weight of each place (0 where ignored).
+
+    Labels that are no class become the number of classes.
+    """
     labels = labels.astype(jnp.int64)
+    classes = x.shape[_class_axis(x.ndim)]
     valid = labels != ignore_index
-    safe = jnp.where(valid, labels, 0)
+    safe = jnp.where(valid, jnp.where((labels >= 0) & (labels < classes), labels, classes), 0)
     if weight is None:
         return valid, safe, valid.astype(x.dtype)
     return valid, safe, jnp.where(valid, jnp.take(weight.astype(x.dtype), safe, mode="fill", fill_value=np.nan), 0)
@@ -138,7 +144,8 @@ def _lower_grad(
     axis, dtype = _class_axis(x.ndim), x.dtype
     x, ct = _wide(x), _wide(ct)
     valid, safe, weights = _targets(x, labels, weight, ignore_index)
-    scale = jnp.expand_dims(jnp.where(valid, ct / weights.sum() if reduction == "mean" else ct, 0), axis)
+    scale = jnp.where(valid, ct / weights.sum() if reduction == "mean" else ct, 0)
+    scale = jnp.expand_dims(jnp.where(safe == x.shape[axis], np.nan, scale), axis)
     hit = _along(jnp.arange(x.shape[axis]), x.ndim, axis) == jnp.expand_dims(safe, axis)
     share = jnp.where(hit, 1 - smoothing, 0).astype(x.dtype) + smoothing / x.shape[axis]
     logs = x if log_probs else _log_softmax(x, axis)
@@ -275,6 +282,26 @@ def _smoothing(value: Any, where: str) -> float:
     return float(value)
 
 
+def check_labels(labels: Tensor, x: Tensor, ignore_index: int, where: str, argument: str = "target") -> None:
+    """Refuse labels that are no class of ``x``, where they can be looked at: running at once on the CPU.
+
+    Raises:
+        OutOfRangeError: naming the first such label.
+    """
+    host = on_host(labels) if x.shape and labels.dtype.is_integer else None
+    if host is None or not host.size:
+        return
+    classes = x.shape[_class_axis(x.ndim)]
+    if host.min() >= 0 and host.max() < classes:
+        return
+    wrong = host[((host < 0) | (host >= classes)) & (host != ignore_index)]
+    if wrong.size:
+        takes = f"classes from 0 to {classes - 1}" if classes else "no label, as there are no classes"
+        raise OutOfRangeError(
+            where, argument, got=f"the label {wrong.flat[0]}", takes=f"{takes}, or {ignore_index} for what is ignored"
+        )
+
+
 @operator()
 def cross_entropy(
     input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean",
@@ -297,6 +324,8 @@ def cross_entropy(
 
     Raises:
         ShapeError: the target fits neither form.
+        OutOfRangeError: a label is no class and not ``ignore_index``. In a graph, where labels are not looked at, its
+            place gives NaN.
         ArgumentValueError: an unknown reduction, or a smoothing outside [0, 1].
 
     >>> import mycelia as ms
@@ -311,6 +340,7 @@ def cross_entropy(
         return _soft(x, cast(y, x.dtype), weight, fold, smooth)
     operands = (x, y) if weight is None else (x, y, as_float(weight, "cross_entropy", "weight"))
     ignored = as_int(ignore_index, "cross_entropy", "ignore_index")
+    check_labels(y, x, ignored, "cross_entropy")
     return apply(  # type: ignore[no-any-return]
         cross_entropy_p, *operands, ignore_index=ignored, smoothing=smooth, reduction=fold, log_probs=False
     )
@@ -356,11 +386,13 @@ def nll_loss(
     2.5
     """
     x = as_float(inputs, "nll_loss", "inputs")
-    operands: tuple[Tensor, ...] = (x, as_tensor(target, "nll_loss", "target"))
+    labels, ignored = as_tensor(target, "nll_loss", "target"), as_int(ignore_index, "nll_loss", "ignore_index")
+    check_labels(labels, x, ignored, "nll_loss")
+    operands: tuple[Tensor, ...] = (x, labels)
     if weight is not None:
         operands = (*operands, as_float(weight, "nll_loss", "weight"))
     return apply(  # type: ignore[no-any-return]
-        cross_entropy_p, *operands, ignore_index=as_int(ignore_index, "nll_loss", "ignore_index"), log_probs=True,
+        cross_entropy_p, *operands, ignore_index=ignored, log_probs=True,
         smoothing=_smoothing(label_smoothing, "nll_loss"), reduction=as_reduction(reduction, "nll_loss"),
     )  # fmt: skip
 
@@ -400,6 +432,7 @@ def sparse_softmax_cross_entropy_with_logits(logits: Any, labels: Any, is_grad: 
     x = as_float(logits, "sparse_softmax_cross_entropy_with_logits", "logits")
     y = as_tensor(labels, "sparse_softmax_cross_entropy_with_logits", "labels")
     attrs = _attrs()
+    check_labels(y, x, attrs["ignore_index"], "sparse_softmax_cross_entropy_with_logits", "labels")
     if not is_grad:
         return apply(cross_entropy_p, x, y, **attrs)  # type: ignore[no-any-return]
     from mycelia.tensor.dispatch import scalar

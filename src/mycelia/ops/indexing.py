@@ -52,7 +52,7 @@ def as_index(value: Any, where: str, argument: str) -> Tensor:
     return index
 
 
-def _on_host(index: Tensor) -> np.ndarray[Any, Any] | None:
+def on_host(index: Tensor) -> np.ndarray[Any, Any] | None:
     """The indices, where they can be looked at: running at once on the CPU, or constants of a graph."""
     value = index._value
     if state.phase == STAGE:
@@ -76,14 +76,14 @@ def check_range(index: Tensor, length: int, where: str, argument: str) -> None:
     Raises:
         OutOfRangeError: naming the first such index.
     """
-    host = _on_host(index)
+    host = on_host(index)
     if host is not None:
         _refuse_outside(host, length, where, argument)
 
 
 def check_rows(index: Tensor, shape: Ints, where: str, argument: str) -> None:
     """:func:`check_range` for each column of packed indices."""
-    host = _on_host(index) if index.shape else None
+    host = on_host(index) if index.shape else None
     if host is not None:
         for axis, length in enumerate(shape[: host.shape[-1]]):
             _refuse_outside(host[..., axis], length, where, f"{argument}[..., {axis}]")

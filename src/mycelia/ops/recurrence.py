@@ -10,6 +10,7 @@ inputs are of half precision.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -26,36 +27,52 @@ from mycelia.ops.linear import accumulator
 from mycelia.tensor import Tensor
 from mycelia.tensor.dispatch import apply
 
-_NAMES = ("x", "h0", "c0", "weight_ih", "weight_hh", "bias")
 
-
-def _wide(dtype: dt.DType) -> dt.DType:
+def wide_type(dtype: dt.DType) -> dt.DType:
+    """The dtype in which sums are formed."""
     return dt.float32 if dtype in (dt.float16, dt.bfloat16) else dtype
+
+
+def check_layer(
+    where: str, gates: int, batch_first: bool, x: TensorType, states: Mapping[str, TensorType], w_ih: TensorType,
+    w_hh: TensorType, biases: Sequence[TensorType],
+) -> None:  # fmt: skip
+    """Refuse operands of a recurrent layer that do not fit, with ``gates`` rows of weights for each unit of the state.
+
+    Raises:
+        ShapeError: a shape does not fit.
+        DTypeError: dtypes differ, or are not floating ones.
+    """
+    check_dtypes(
+        where, (x, *states.values(), w_ih, w_hh, *biases), dt.FLOATS,
+        ("x", *states, "weight_ih", "weight_hh", *["bias"] * len(biases)),
+    )  # fmt: skip
+    if x.rank != 3:
+        takes = "(batch, length, features)" if batch_first else "(length, batch, features)"
+        raise ShapeError(where, "x", got=f"shape {x.shape}", takes=f"shape {takes}")
+    if w_hh.rank != 2 or w_hh.shape[0] != gates * w_hh.shape[1]:
+        takes = "(size, size)" if gates == 1 else f"({gates} * size, size)"
+        raise ShapeError(where, "weight_hh", got=f"shape {w_hh.shape}", takes=f"shape {takes}")
+    rows, size = w_hh.shape
+    batch = x.shape[0 if batch_first else 1]
+    wanted: list[tuple[str, TensorType, tuple[int, ...]]]
+    wanted = [(name, state, (batch, size)) for name, state in states.items()]
+    wanted += [("weight_ih", w_ih, (rows, x.shape[2])), *[("bias", b, (rows,)) for b in biases]]
+    for name, t, shape in wanted:
+        if t.shape != shape:
+            raise ShapeError(where, name, got=f"shape {t.shape}", takes=f"shape {shape}")
 
 
 def _infer(
     x: TensorType, h0: TensorType, c0: TensorType, w_ih: TensorType, w_hh: TensorType, *bias: TensorType,
     batch_first: bool, reverse: bool, keep: bool,
 ) -> tuple[TensorType, ...]:  # fmt: skip
-    check_dtypes("lstm_layer", (x, h0, c0, w_ih, w_hh, *bias), dt.FLOATS, _NAMES)
-    if x.rank != 3:
-        takes = "(batch, length, features)" if batch_first else "(length, batch, features)"
-        raise ShapeError("lstm_layer", "x", got=f"shape {x.shape}", takes=f"shape {takes}")
-    if w_hh.rank != 2 or w_hh.shape[0] != 4 * w_hh.shape[1]:
-        raise ShapeError("lstm_layer", "weight_hh", got=f"shape {w_hh.shape}", takes="shape (4 * size, size)")
-    size, batch = w_hh.shape[1], x.shape[0 if batch_first else 1]
-    wanted = [(h0, (batch, size)), (c0, (batch, size)), (w_ih, (4 * size, x.shape[2]))]
-    for name, (t, shape) in zip(_NAMES[1:4], wanted, strict=True):
-        if t.shape != shape:
-            raise ShapeError("lstm_layer", name, got=f"shape {t.shape}", takes=f"shape {shape}")
-    for b in bias:
-        if b.shape != (4 * size,):
-            raise ShapeError("lstm_layer", "bias", got=f"shape {b.shape}", takes=f"shape {(4 * size,)}")
-    y = TensorType(x.dtype, (*x.shape[:2], size))
+    check_layer("lstm_layer", 4, batch_first, x, {"h0": h0, "c0": c0}, w_ih, w_hh, bias)
+    y = TensorType(x.dtype, (*x.shape[:2], h0.shape[1]))
     outs = (y, h0, c0)
     if not keep:
         return outs
-    return (*outs, TensorType(x.dtype, (*x.shape[:2], 4 * size)), TensorType(_wide(x.dtype), y.shape))
+    return (*outs, TensorType(x.dtype, (*x.shape[:2], w_hh.shape[0])), TensorType(wide_type(x.dtype), y.shape))
 
 
 def _lower(
@@ -104,14 +121,15 @@ def _vjp(
     return [lambda i=i: gradient(i) for i in range(len(inputs))]
 
 
-def _wave(*shape: int, phase: float = 0.0) -> np.ndarray[Any, Any]:
+def wave(*shape: int, phase: float = 0.0) -> np.ndarray[Any, Any]:
+    """Numbers from -1 to 1 for samples."""
     return np.sin(np.arange(float(np.prod(shape))) * 1.3 + phase).reshape(shape)
 
 
 def _inputs(length: int = 3, batch: int = 2, features: int = 2, size: int = 2) -> tuple[Any, ...]:
     return (
-        _wave(length, batch, features), _wave(batch, size, phase=1.0), _wave(batch, size, phase=2.0),
-        _wave(4 * size, features, phase=3.0), _wave(4 * size, size, phase=4.0), _wave(4 * size, phase=5.0),
+        wave(length, batch, features), wave(batch, size, phase=1.0), wave(batch, size, phase=2.0),
+        wave(4 * size, features, phase=3.0), wave(4 * size, size, phase=4.0), wave(4 * size, phase=5.0),
     )  # fmt: skip
 
 
@@ -214,7 +232,7 @@ def _grad_samples() -> list[Any]:
     for (inputs, attrs), given in zip(_cases(), choices, strict=True):
         full = _attrs(**attrs)
         outs = [np.asarray(o) for o in _lower(*[jnp.asarray(a) for a in inputs], **full)]
-        cts = [_wave(*o.shape, phase=6.0 + k) for k, o in enumerate(outs)]
+        cts = [wave(*o.shape, phase=6.0 + k) for k, o in enumerate(outs)]
         del full["keep"]
         there = [ct for ct, wanted in zip(cts, given, strict=True) if wanted]
         chosen = {"given": given, "has_bias": len(inputs) == 6, "wants_x": given[0]}

@@ -15,7 +15,7 @@ from mycelia.nn.cell import Cell
 from mycelia.nn.initializer import Uniform
 from mycelia.nn.layers import arguments as arg
 from mycelia.nn.layers.dropout import Dropout
-from mycelia.nn.layers.recurrent_steps import GATES, lstm_direction, one_direction
+from mycelia.nn.layers.recurrent_steps import GATES, one_direction, whole_direction
 from mycelia.tensor import Tensor
 from mycelia.tensor.dispatch import call_compiled, constant
 
@@ -111,7 +111,7 @@ class _Recurrent(Cell):
 
     def _run_layers(self, training: bool, n_states: int, x: Tensor, *rest: Tensor) -> tuple[Tensor, ...]:
         states, lengths = rest[:n_states], rest[n_states] if len(rest) > n_states else None
-        whole = self.kind == "lstm" and lengths is None  # an operator, that takes both layouts
+        whole = lengths is None  # an operator, that takes both layouts
         turned = self.batch_first and not whole
         y: Any = ops.transpose(x, (1, 0, 2)) if turned else x
         inside = None
@@ -126,7 +126,7 @@ class _Recurrent(Cell):
                 start = tuple(s[i] for s in states)
                 weights, reverse = self._weights(self._suffixes[i]), i % directions == 1
                 if whole:
-                    out, last = lstm_direction(y, start, weights, self.batch_first, reverse)
+                    out, last = whole_direction(self.kind, y, start, weights, self.batch_first, reverse)
                 else:
                     out, last = one_direction(self.kind, y, start, weights, inside, reverse)
                 outputs.append(out)

@@ -2,8 +2,8 @@
 
 A step is given what the input contributes to the gates and the state, and returns the new state. The input
 products of all steps are formed at once, outside of the loop. Sequences shorter than the longest keep their
-state after their end and give zeros there. An LSTM over full sequences is not a loop here but one operator,
-:mod:`mycelia.ops.recurrence`.
+state after their end and give zeros there. Layers over full sequences are not loops here but one operator each,
+:mod:`mycelia.ops.recurrence` and :mod:`mycelia.ops.simple_recurrence`.
 
 J. Elman, "Finding structure in time", 1990; S. Hochreiter and J. Schmidhuber, "Long short-term memory", 1997;
 K. Cho et al., "Learning phrase representations using RNN encoder-decoder", 2014 (GRU).
@@ -19,6 +19,7 @@ from mycelia.ir.builder import Builder
 from mycelia.ir.control import scan_p
 from mycelia.ir.types import TensorType
 from mycelia.ops.recurrence import lstm_layer_p
+from mycelia.ops.simple_recurrence import recurrent_layer_p
 from mycelia.tensor import Tensor
 from mycelia.tensor.dispatch import apply, type_of, value_in_graph
 from mycelia.tensor.mode import staging
@@ -134,14 +135,15 @@ def one_direction(
     return outputs[0], last
 
 
-def lstm_direction(
-    x: Tensor, state: State, weights: Sequence[Tensor], batch_first: bool, reverse: bool
+def whole_direction(
+    kind: str, x: Tensor, state: State, weights: Sequence[Tensor], batch_first: bool, reverse: bool
 ) -> tuple[Tensor, State]:
-    """One layer of an LSTM in one direction over full sequences, as one operator.
+    """One layer in one direction over full sequences, as one operator.
 
     Args:
+        kind: see :func:`next_state`.
         x: a tensor of shape (length, batch, features), or (batch, length, features).
-        state: the hidden state and the cell state before the first step.
+        state: see :func:`one_direction`.
         weights: see :func:`one_direction`.
         batch_first: whether the batch is the first axis of ``x`` and of the outputs.
         reverse: from the end of the sequences to their beginning.
@@ -150,8 +152,13 @@ def lstm_direction(
         The hidden states of all steps, and the last state.
     """
     w_ih, w_hh, *biases = [ops.cast(w, x.dtype) for w in weights]
-    bias = [biases[0] + biases[1]] if biases else []
-    y, hidden, cell, *_ = apply(
-        lstm_layer_p, x, *state, w_ih, w_hh, *bias, batch_first=batch_first, reverse=reverse, keep=True
-    )
-    return y, (hidden, cell)
+    if biases and kind != "gru":  # one addition for both
+        biases = [biases[0] + biases[1]]
+    attrs: dict[str, Any] = {"batch_first": batch_first, "reverse": reverse}
+    if kind == "lstm":
+        y, hidden, cell, *_ = apply(lstm_layer_p, x, *state, w_ih, w_hh, *biases, keep=True, **attrs)
+        return y, (hidden, cell)
+    y, hidden, *_ = apply(
+        recurrent_layer_p, x, *state, w_ih, w_hh, *biases, kind=kind, keep=kind == "gru", **attrs
+    )  # fmt: skip
+    return y, (hidden,)

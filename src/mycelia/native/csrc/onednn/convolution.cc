@@ -1,4 +1,5 @@
-// Convolutions and their two gradients, by oneDNN.
+// Convolutions and their two gradients, by oneDNN; those by 3 x 3 kernels by products of tiles (`winograd.h`) where
+// that is faster, unless the result is not finite.
 //
 // Images have their channels on the last axis or on the second, kernels are (out, in / groups, places...). oneDNN
 // chooses the layout of the kernel; it is reordered at each call. Attributes: `kind` (0 the convolution, 1 the gradient
@@ -11,6 +12,7 @@
 
 #include "onednn.h"
 #include "relu.h"
+#include "winograd.h"
 
 namespace mycelia {
 namespace {
@@ -158,6 +160,56 @@ const Made& Found(int64_t kind, const Problem& p, ffi::Span<const int64_t> geome
   });
 }
 
+// The problem as one of a convolution by products of tiles, of the image or (kImage) of the result; whether it is one.
+bool ByTiles(int64_t kind, const Problem& p, const Geometry& g, winograd::Shape* shape) {
+  const bool plain = p.image.size() == 4 && g.last && g.groups == 1 && p.kernel[2] == 3 && p.kernel[3] == 3 &&
+                     g.strides == Dims{1, 1} && g.dilates == Dims{0, 0} && p.type == Memory::data_type::f32 &&
+                     p.kernel_type == Memory::data_type::f32;
+  if (!plain) return false;
+  for (size_t i = 0; i < 2; ++i) {
+    if (g.before[i] < 0 || g.after[i] < 0 || g.before[i] > 2 || g.after[i] > 2) return false;
+  }
+  *shape = {p.image[0], p.image[2], p.image[3], p.image[1], p.result[2], p.result[3], p.result[1], g.before[0], g.before[1]};
+  if (kind == kImage) {
+    *shape = {p.result[0], p.result[2],    p.result[3],    p.result[1], p.image[2], p.image[3],
+              p.image[1],  2 - g.before[0], 2 - g.before[1]};
+  }
+  return kind == kKernel ? winograd::ServesKernel(*shape) : winograd::Serves(*shape);
+}
+
+// Bytes of a kernel that is packed for products of tiles: followed by the kernel as it was given, for the case that
+// the result is not finite.
+size_t PackedByTiles(const winograd::Shape& shape) {
+  return winograd::KernelBytes(shape) + static_cast<size_t>(9 * shape.in * shape.out) * sizeof(float);
+}
+
+// A convolution or a gradient of it by products of tiles; whether the result is finite.
+template <typename Arg>
+bool RunByTiles(int64_t kind, const winograd::Shape& shape, bool packed, int64_t after, Arg arg,
+                const ffi::AnyBuffer& result) {
+  auto floats = [&](size_t i) { return static_cast<const float*>(arg(i).untyped_data()); };
+  float* out = static_cast<float*>(result.untyped_data());
+  if (kind == kKernel) return winograd::KernelGradient(floats(0), floats(1), shape, out);
+  const float* prepared = floats(1);
+  if (packed) {
+    if (arg(1).size_bytes() != PackedByTiles(shape)) throw std::invalid_argument("a kernel packed otherwise");
+  } else {
+    float* made = static_cast<float*>(Scratch(4, winograd::KernelBytes(shape)));
+    winograd::PrepareKernel(prepared, shape, kind == kImage, made);
+    prepared = made;
+  }
+  winograd::After then;
+  size_t next = 2;
+  if (after & kBias) then.bias = floats(next++);
+  if (after & kGain) {
+    then.gain = floats(next++);
+    then.shift = floats(next++);
+  }
+  if (after & kSum) then.image = floats(next++);
+  then.relu = (after & kRelu) != 0;
+  return winograd::Convolve(floats(0), prepared, shape, then, out);
+}
+
 ffi::Error Convolution(ffi::RemainingArgs args, ffi::RemainingRets rets, int64_t kind,
                        ffi::Span<const int64_t> geometry, ffi::Span<const int64_t> weight) {
   return Guarded([&] {
@@ -176,13 +228,18 @@ ffi::Error Convolution(ffi::RemainingArgs args, ffi::RemainingRets rets, int64_t
                           packed ? Dims(weight.begin(), weight.end()) : DimsOf(kernel),
                           ChannelsSecond(DimsOf(result), g.last), TypeOf(image.element_type()),
                           TypeOf(packed ? image.element_type() : kernel.element_type())};
+    winograd::Shape shape;
+    const bool by_tiles = ByTiles(kind, problem, g, &shape);
+    if (by_tiles && RunByTiles(kind, shape, packed, after, arg, out)) return;
     const Made& made = Found(kind, problem, geometry);
     std::unordered_map<int, Memory> given;
     if (kind == kForward) {
       given[DNNL_ARG_SRC] = Arranged(made.given_image, image.untyped_data(), made.image, 0);
-      if (packed && kernel.size_bytes() != made.kernel.get_size()) throw std::invalid_argument("a kernel packed otherwise");
-      given[DNNL_ARG_WEIGHTS] = packed ? Memory(made.kernel, Engine(), kernel.untyped_data())
-                                       : Arranged(made.given_kernel, kernel.untyped_data(), made.kernel, 1);
+      const bool ready = packed && !by_tiles;
+      if (ready && kernel.size_bytes() != made.kernel.get_size()) throw std::invalid_argument("a kernel packed otherwise");
+      char* weights = static_cast<char*>(kernel.untyped_data()) + (packed && by_tiles ? winograd::KernelBytes(shape) : 0);
+      given[DNNL_ARG_WEIGHTS] =
+          ready ? Memory(made.kernel, Engine(), weights) : Arranged(made.given_kernel, weights, made.kernel, 1);
       size_t next = 2;
       int operand = 0;
       auto give = [&](const Memory::desc& desc) {
@@ -228,6 +285,14 @@ ffi::Error Pack(ffi::AnyBuffer kernel, ffi::Result<ffi::AnyBuffer> packed, ffi::
     const Problem problem{ChannelsSecond(Dims(image.begin(), image.end()), g.last), DimsOf(kernel),
                           ChannelsSecond(Dims(result.begin(), result.end()), g.last), TypeOf(kernel.element_type()),
                           TypeOf(kernel.element_type())};
+    winograd::Shape shape;
+    if (ByTiles(kForward, problem, g, &shape)) {
+      if (packed->size_bytes() != PackedByTiles(shape)) throw std::invalid_argument("a place of another size");
+      float* to = static_cast<float*>(packed->untyped_data());
+      winograd::PrepareKernel(static_cast<const float*>(kernel.untyped_data()), shape, false, to);
+      std::memcpy(to + winograd::KernelBytes(shape) / sizeof(float), kernel.untyped_data(), kernel.size_bytes());
+      return;
+    }
     const Made& made = Found(kForward, problem, geometry);
     if (packed->size_bytes() != made.kernel.get_size()) throw std::invalid_argument("a place of another size");
     Memory from(made.given_kernel, Engine(), kernel.untyped_data()), to(made.kernel, Engine(), packed->untyped_data());
@@ -250,6 +315,8 @@ extern "C" int64_t mycelia_convolution_packed_size(const int64_t* geometry, int6
     const auto type = bfloat16 ? Memory::data_type::bf16 : Memory::data_type::f32;
     const Problem problem{ChannelsSecond(Dims(dims, dims + rank), g.last), Dims(dims + rank, dims + 2 * rank),
                           ChannelsSecond(Dims(dims + 2 * rank, dims + 3 * rank), g.last), type, type};
+    winograd::Shape shape;
+    if (ByTiles(kForward, problem, g, &shape)) return static_cast<int64_t>(PackedByTiles(shape));
     const Made& made = Found(kForward, problem, values);
     return made.kernel == made.given_kernel ? 0 : static_cast<int64_t>(made.kernel.get_size());
   } catch (const std::exception&) {

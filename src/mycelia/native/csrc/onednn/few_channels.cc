@@ -1,130 +1,222 @@
-// The gradient of the kernel of a convolution with few channels on both sides, the first one of a small network.
+// Convolutions of few channels, with bias, relu and max pooling by windows that do not overlap behind them.
 //
-// oneDNN works on blocks of 16 channels, so it is slow where there are one and six. Here each place of a window has a
-// vector of sums, one for each channel of the result: a place of the image times the channels of the cotangent is added
-// to it, in float32 over one image and in float64 over images. Channels-last float32 images, kernels (out, in, height,
-// width). Attribute `geometry`: for each axis stride and padding before.
+// Arguments: image (channels last), kernel (out, in, height, width), bias if asked for. Results: the convolution if it
+// is to be kept, what pooling makes of it if that is asked for (with its channels second, if so wanted). Attribute
+// `geometry`: for each axis stride and padding before; flags; the window of the pooling; height and width of the result.
+#include "few_channels.h"
+
 #include <omp.h>
 
-#include "../vectorized.h"
-#include "onednn.h"
-
 namespace mycelia {
+namespace few {
 namespace {
 
-constexpr int64_t kMostPlaces = 128, kMostOut = 16;
+constexpr int kMostTogether = 14;  // places at a time: as many sums as the latency of their additions asks for
 
-struct Shape {
-  int64_t images, in, out, height, width, made_height, made_width, kernel_height, kernel_width;
-  int64_t stride[2], before[2];
-  int64_t places;                       // elements of a window
-  int64_t padded_height, padded_width;  // of what windows reach over
+// Sums of `kPlaces` places that lie side by side: to[place * kLanes + channel].
+template <int kLanes, int kPlaces>
+MYCELIA_INLINE void Places(const Plan& p, const float* x, int64_t pitch, const float* w, const float* bias, float* to) {
+  using Lanes = typename Vector<kLanes>::Type;
+  constexpr int kBases = (kPlaces + 2) / 3;  // three places are reached from one address
+  Lanes sum[kPlaces];
+  for (int q = 0; q < kPlaces; ++q) sum[q] = *reinterpret_cast<const Lanes*>(bias);
+  const int64_t step = p.step, row = p.row;
+  for (int64_t i = 0; i < p.kernel_height; ++i) {
+    const float* at[kBases];
+    for (int b = 0; b < kBases; ++b) at[b] = x + i * pitch + 3 * b * step;
+    for (int64_t k = 0; k < row; ++k, w += kLanes) {
+      const Lanes v = *reinterpret_cast<const Lanes*>(w);
+#pragma GCC unroll 16
+      for (int q = 0; q < kPlaces; ++q) sum[q] += v * at[q / 3][q % 3 * step];
+#pragma GCC unroll 16
+      for (int b = 0; b < kBases; ++b) ++at[b];
+    }
+  }
+  if (p.flags & kRelu) {
+    const Lanes zero = {};
+    for (int q = 0; q < kPlaces; ++q) sum[q] = sum[q] < zero ? zero : sum[q];
+  }
+  for (int q = 0; q < kPlaces; ++q) *reinterpret_cast<Lanes*>(to + q * kLanes) = sum[q];
+}
+
+// A row of the result, `kPlaces` at a time; the last ones may be computed twice.
+template <int kLanes, int kPlaces>
+MYCELIA_INLINE void RowOf(const Plan& p, const float* x, int64_t pitch, const float* w, const float* bias, float* to) {
+  for (int64_t left = 0; left < p.made_width; left += kPlaces) {
+    const int64_t at = std::min(left, p.made_width - kPlaces);
+    Places<kLanes, kPlaces>(p, x + at * p.step, pitch, w, bias, to + at * kLanes);
+  }
+}
+
+template <int kLanes>
+MYCELIA_INLINE void AnyRow(const Plan& p, int together, const float* x, int64_t pitch, const float* w,
+                           const float* bias, float* to) {
+  switch (together) {
+#define MYCELIA_CASE(n) \
+  case n: RowOf<kLanes, n>(p, x, pitch, w, bias, to); break;
+    MYCELIA_CASE(1) MYCELIA_CASE(2) MYCELIA_CASE(3) MYCELIA_CASE(4) MYCELIA_CASE(5) MYCELIA_CASE(6) MYCELIA_CASE(7)
+    MYCELIA_CASE(8) MYCELIA_CASE(9) MYCELIA_CASE(10) MYCELIA_CASE(11) MYCELIA_CASE(12) MYCELIA_CASE(13)
+    MYCELIA_CASE(14)
+#undef MYCELIA_CASE
+  }
+}
+
+MYCELIA_CLONES void Row8(const Plan& p, int together, const float* x, int64_t pitch, const float* w, const float* bias,
+                         float* to) {
+  AnyRow<8>(p, together, x, pitch, w, bias, to);
+}
+MYCELIA_WIDE void Row16(const Plan& p, int together, const float* x, int64_t pitch, const float* w, const float* bias,
+                        float* to) {
+  AnyRow<16>(p, together, x, pitch, w, bias, to);
+}
+
+// What a call reads and writes; images of all of the batch.
+template <typename T>
+struct Call {
+  const T* image;
+  const float *kernel, *bias;  // by blocks, each channels last
+  T *result, *pooled;          // null if not asked for
+  int together;
 };
 
-constexpr int kTogether = 5;  // taps at a time, so that their sums do not wait for each other
-
-// Adds what a row of the result contributes to some taps that lie side by side.
-template <int kOut, int kTaps>
-MYCELIA_INLINE void Taps(const Shape& s, const float* line, const float* row, float* sums) {
-  typedef float Lanes __attribute__((vector_size(kOut * sizeof(float)), aligned(4)));
-  Lanes total[kTaps] = {};
-  const int64_t step = s.stride[1] * s.in;
-  for (int64_t left = 0; left < s.made_width; ++left, line += step) {
-    const Lanes ct = *reinterpret_cast<const Lanes*>(row + left * kOut);
-    for (int k = 0; k < kTaps; ++k) total[k] += ct * line[k];
+// The rows of the result of one image from `top` on, with what follows.
+template <int kLanes, typename T>
+MYCELIA_INLINE void Band(const Plan& p, const Call<T>& c, int64_t n, int64_t top, float* padded, float* rows) {
+  const int64_t last = std::min(top + p.band, p.made_height);
+  const T* image = c.image + n * p.height * p.width * p.in;
+  const bool copied = !p.inside || sizeof(T) != sizeof(float);
+  const int64_t pitch = p.Pitch(copied), each = p.made_width * kLanes;
+  const float* x = padded;
+  if (copied) {
+    Spread(p, image, top, last - top, padded);
+  } else {
+    x = reinterpret_cast<const float*>(image) + top * p.stride[0] * pitch;
   }
-  for (int k = 0; k < kTaps; ++k) *reinterpret_cast<Lanes*>(sums + k * kOut) += total[k];
-}
-
-// Adds what one image contributes: sums[place * kOut + channel of the result].
-template <int kOut>
-MYCELIA_INLINE void Contribute(const Shape& s, const float* ct, const float* image, float* padded, float* row,
-                               float* sums) {
-  const int64_t step = s.padded_width * s.in, taps = s.kernel_width * s.in;
-  const int64_t reached = std::min(s.width, s.padded_width - s.before[1]);
-  std::memset(padded, 0, s.padded_height * step * sizeof(float));
-  for (int64_t y = 0; y < s.height && y + s.before[0] < s.padded_height && reached > 0; ++y) {
-    std::memcpy(padded + (y + s.before[0]) * step + s.before[1] * s.in, image + y * s.width * s.in,
-                reached * s.in * sizeof(float));
-  }
-  for (int64_t top = 0; top < s.made_height; ++top) {
-    for (int64_t left = 0; left < s.made_width; ++left) {
-      for (int64_t o = 0; o < s.out; ++o) row[left * kOut + o] = ct[(top * s.made_width + left) * s.out + o];
-    }
-    for (int64_t i = 0; i < s.kernel_height; ++i) {
-      const float* line = padded + (top * s.stride[0] + i) * step;
-      float* sum = sums + i * taps * kOut;
-      int64_t k = 0;
-      for (; k + kTogether <= taps; k += kTogether) Taps<kOut, kTogether>(s, line + k, row, sum + k * kOut);
-      for (; k < taps; ++k) Taps<kOut, 1>(s, line + k, row, sum + k * kOut);
-    }
-  }
-}
-
-MYCELIA_CLONES void Contribute8(const Shape& s, const float* ct, const float* image, float* padded, float* row,
-                                float* sums) {
-  Contribute<8>(s, ct, image, padded, row, sums);
-}
-MYCELIA_CLONES void Contribute16(const Shape& s, const float* ct, const float* image, float* padded, float* row,
-                                 float* sums) {
-  Contribute<16>(s, ct, image, padded, row, sums);
-}
-
-using F32 = ffi::Buffer<ffi::DataType::F32>;
-
-ffi::Error WeightGradient(F32 ct, F32 image, ffi::Result<F32> gradient, ffi::Span<const int64_t> geometry) {
-  return Guarded([&] {
-    auto made = ct.dimensions(), in = image.dimensions(), kernel = gradient->dimensions();
-    if (geometry.size() != 4 || made.size() != 4 || in.size() != 4 || kernel.size() != 4) {
-      throw std::invalid_argument("malformed geometry");
-    }
-    Shape s;
-    s.images = in[0], s.height = in[1], s.width = in[2], s.in = in[3];
-    s.made_height = made[1], s.made_width = made[2], s.out = made[3];
-    s.kernel_height = kernel[2], s.kernel_width = kernel[3];
-    s.places = s.kernel_height * s.kernel_width * s.in;
-    if (s.places > kMostPlaces || s.out > kMostOut) throw std::invalid_argument("too many channels");
-    for (int axis = 0; axis < 2; ++axis) s.stride[axis] = geometry[2 * axis], s.before[axis] = geometry[2 * axis + 1];
-    s.padded_height = (s.made_height - 1) * s.stride[0] + s.kernel_height;
-    s.padded_width = (s.made_width - 1) * s.stride[1] + s.kernel_width;
-    const int64_t lanes = s.out <= 8 ? 8 : 16;
-    std::vector<double> total(s.places * lanes, 0.0);
-#pragma omp parallel
-    {
-      std::vector<float> sums(s.places * lanes), row(s.made_width * lanes, 0.f);
-      std::vector<float> padded(s.padded_height * s.padded_width * s.in);
-      std::vector<double> mine(s.places * lanes, 0.0);
-#pragma omp for schedule(static)
-      for (int64_t n = 0; n < s.images; ++n) {
-        std::fill(sums.begin(), sums.end(), 0.f);
-        const float* from = ct.typed_data() + n * s.made_height * s.made_width * s.out;
-        const float* image_n = image.typed_data() + n * s.height * s.width * s.in;
-        if (lanes == 8) {
-          Contribute8(s, from, image_n, padded.data(), row.data(), sums.data());
-        } else {
-          Contribute16(s, from, image_n, padded.data(), row.data(), sums.data());
+  const bool pool = p.flags & kPool;
+  const int64_t high = p.window[0], broad = p.window[1];
+  const T* end = c.result ? c.result + (n * p.made_height + last) * p.made_width * p.out : nullptr;
+  const int64_t pooled_last = std::min(last / high, p.pooled_height);
+  const T* pooled_end = pool ? c.pooled + (n * p.pooled_height + pooled_last) * p.pooled_width * p.out : nullptr;
+  for (int64_t group = top; group < last; group += high) {
+    if (!c.result && group / high >= p.pooled_height) break;
+    for (int64_t block = p.blocks; block-- > 0;) {  // the last one first: others write over what it writes too much
+      const int64_t some = ChannelsOf(p, block);
+      const int64_t count = std::min(high, last - group);
+      for (int64_t i = 0; i < count; ++i) {
+        float* row = rows + i * each;
+        (kLanes == 16 ? Row16 : Row8)(p, c.together, x + (group + i - top) * p.stride[0] * pitch, pitch,
+                                      c.kernel + block * p.TapsOfBlock() * kLanes, c.bias + block * kLanes, row);
+        if (!c.result) continue;
+        T* to = c.result + (n * p.made_height + group + i) * p.made_width * p.out + block * kLanes;
+        PutAll<kLanes>(to, end, p.out, row, p.made_width, some);
+      }
+      if (!pool || group / high >= p.pooled_height) continue;
+      const int64_t area = p.pooled_height * p.pooled_width;
+      T* to = c.pooled + (n * p.pooled_height + group / high) * p.pooled_width * p.out + block * kLanes;
+      for (int64_t left = 0; left < p.pooled_width; ++left) {  // over the places of the first row, which are done with
+        const float* from = rows + left * broad * kLanes;
+        float best[kLanes];
+        std::memcpy(best, from, sizeof best);
+        for (int64_t i = 0; i < high; ++i) {
+          for (int64_t j = (i == 0); j < broad; ++j) {
+            Largest<kLanes>(best, from + i * each + j * kLanes);
+          }
         }
-        for (size_t k = 0; k < sums.size(); ++k) mine[k] += sums[k];
+        std::memcpy(rows + left * kLanes, best, sizeof best);
       }
-#pragma omp critical
-      for (size_t k = 0; k < mine.size(); ++k) total[k] += mine[k];
+      if (p.flags & kFirst) {
+        T* line = c.pooled + (n * p.out + block * kLanes) * area + group / high * p.pooled_width;
+        for (int64_t o = 0; o < some; ++o) {
+          for (int64_t left = 0; left < p.pooled_width; ++left) Store(&line[o * area + left], rows[left * kLanes + o]);
+        }
+        continue;
+      }
+      PutAll<kLanes>(to, pooled_end, p.out, rows, p.pooled_width, some);
     }
-    float* to = gradient->typed_data();
-    const int64_t area = s.kernel_height * s.kernel_width;
-    for (int64_t o = 0; o < s.out; ++o) {
-      for (int64_t c = 0; c < s.in; ++c) {
-        for (int64_t k = 0; k < area; ++k) to[(o * s.in + c) * area + k] = total[(k * s.in + c) * lanes + o];
+  }
+}
+
+using F = Call<float>;
+using B = Call<BFloat16>;
+
+MYCELIA_CLONES void Band8(const Plan& p, const F& c, int64_t n, int64_t top, float* padded, float* rows) {
+  Band<8>(p, c, n, top, padded, rows);
+}
+MYCELIA_CLONES void Band8(const Plan& p, const B& c, int64_t n, int64_t top, float* padded, float* rows) {
+  Band<8>(p, c, n, top, padded, rows);
+}
+MYCELIA_WIDE void Band16(const Plan& p, const F& c, int64_t n, int64_t top, float* padded, float* rows) {
+  Band<16>(p, c, n, top, padded, rows);
+}
+MYCELIA_WIDE void Band16(const Plan& p, const B& c, int64_t n, int64_t top, float* padded, float* rows) {
+  Band<16>(p, c, n, top, padded, rows);
+}
+
+template <typename T>
+std::vector<float> Packed(const Plan& p, const T* kernel) {
+  std::vector<float> packed(p.blocks * p.TapsOfBlock() * p.lanes, 0.f);
+  const int64_t area = p.kernel_height * p.kernel_width;
+  for (int64_t o = 0; o < p.out; ++o) {
+    float* to = packed.data() + o / p.lanes * p.TapsOfBlock() * p.lanes + o % p.lanes;
+    for (int64_t c = 0; c < p.in; ++c) {
+      for (int64_t k = 0; k < area; ++k) to[(k * p.in + c) * p.lanes] = ToFloat(kernel[(o * p.in + c) * area + k]);
+    }
+  }
+  return packed;
+}
+
+template <typename T>
+void Run(const Plan& p, const ffi::AnyBuffer& image, const ffi::AnyBuffer& kernel, const float* bias, void* result,
+         void* pooled) {
+  const std::vector<float> packed = Packed(p, static_cast<const T*>(kernel.untyped_data()));
+  std::vector<float> biases(p.blocks * p.lanes, 0.f);
+  if (bias) std::copy(bias, bias + p.out, biases.begin());
+  const int64_t most = p.wide ? kMostTogether : 11;
+  const int64_t parts = (p.made_width + most - 1) / most;
+  const Call<T> call{static_cast<const T*>(image.untyped_data()), packed.data(), biases.data(),
+                     static_cast<T*>(result), static_cast<T*>(pooled),
+                     static_cast<int>((p.made_width + parts - 1) / parts)};
+  const int64_t work = p.images * p.bands;
+#pragma omp parallel if (work > 1)
+  {
+    std::vector<float> padded(((p.band - 1) * p.stride[0] + p.kernel_height) * p.reach_width * p.in);
+    std::vector<float> rows(p.window[0] * p.made_width * p.lanes);
+#pragma omp for schedule(static)
+    for (int64_t k = 0; k < work; ++k) {
+      const int64_t n = k / p.bands, top = k % p.bands * p.band;
+      if (p.lanes == 16) {
+        Band16(p, call, n, top, padded.data(), rows.data());
+      } else {
+        Band8(p, call, n, top, padded.data(), rows.data());
       }
+    }
+  }
+}
+
+ffi::Error Convolution(ffi::RemainingArgs args, ffi::RemainingRets rets, ffi::Span<const int64_t> geometry) {
+  return Guarded([&] {
+    auto arg = [&](size_t i) { return args.get<ffi::AnyBuffer>(i).value(); };
+    const ffi::AnyBuffer image = arg(0), kernel = arg(1);
+    const Dims in = DimsOf(image), shape = DimsOf(kernel);
+    if (geometry.size() != 9) throw std::invalid_argument("malformed geometry");
+    const Dims made{in[0], geometry[7], geometry[8], shape[0]};
+    const Plan p = MakePlan(ffi::Span<const int64_t>(geometry.begin(), 7), in, shape, made);
+    size_t next = 0;
+    void* result = p.flags & kKeep ? (*rets.get<ffi::AnyBuffer>(next++).value()).untyped_data() : nullptr;
+    void* pooled = p.flags & kPool ? (*rets.get<ffi::AnyBuffer>(next++).value()).untyped_data() : nullptr;
+    const float* bias = p.flags & kBias ? static_cast<const float*>(arg(2).untyped_data()) : nullptr;
+    if (image.element_type() == ffi::DataType::F32) {
+      Run<float>(p, image, kernel, bias, result, pooled);
+    } else {
+      Run<BFloat16>(p, image, kernel, bias, result, pooled);
     }
   });
 }
 
 }  // namespace
+}  // namespace few
 }  // namespace mycelia
 
-XLA_FFI_DEFINE_HANDLER_SYMBOL(mycelia_few_channels, mycelia::WeightGradient,
-                              xla::ffi::Ffi::Bind()
-                                  .Arg<xla::ffi::Buffer<xla::ffi::DataType::F32>>()
-                                  .Arg<xla::ffi::Buffer<xla::ffi::DataType::F32>>()
-                                  .Ret<xla::ffi::Buffer<xla::ffi::DataType::F32>>()
-                                  .Attr<xla::ffi::Span<const int64_t>>("geometry"));
+XLA_FFI_DEFINE_HANDLER_SYMBOL(mycelia_few_channels_forward, mycelia::few::Convolution,
+                              xla::ffi::Ffi::Bind().RemainingArgs().RemainingRets().Attr<xla::ffi::Span<const int64_t>>(
+                                  "geometry"));

@@ -299,7 +299,7 @@ void CrossEntropy(const Given& g, int64_t ignored) {
       loss[i] = 0.f;
       return;
     }
-    const int64_t label = labels[i] < 0 ? labels[i] + g.length : labels[i];
+    const int64_t label = labels[i];
     if (label < 0 || label >= g.length) {
       loss[i] = std::numeric_limits<float>::quiet_NaN();
       return;
@@ -311,17 +311,21 @@ void CrossEntropy(const Given& g, int64_t ignored) {
   });
 }
 
-// a factor for each row, x, labels -> the gradient of x
+// a factor for each row, x, labels -> the gradient of x: NaN where there is no such class
 void CrossEntropyBack(const Given& g, int64_t ignored) {
   const float* scale = g.Floats(g.In(0), g.count);
   const Array x = g.Whole(g.In(1)), dx = g.Whole(g.Out(0));
   const int64_t* labels = Labels(g, g.In(2));
   ForRows(g, [&](int64_t i, float* room) {
     const int64_t label = labels[i];
-    const bool counts = label != ignored && label >= 0 && label < g.length;
+    const bool counts = label != ignored, known = label >= 0 && label < g.length;
     float* to = dx.Place(i, room + RowRoom(g.length));
-    CrossEntropyGrad(x.Read(i, room), scale[i], counts ? 1.f : 0.f, to, g.length);
-    if (counts) to[label] -= scale[i];
+    if (counts && !known) {
+      std::fill_n(to, g.length, std::numeric_limits<float>::quiet_NaN());
+    } else {
+      CrossEntropyGrad(x.Read(i, room), scale[i], counts ? 1.f : 0.f, to, g.length);
+      if (counts) to[label] -= scale[i];
+    }
     dx.Written(i, to);
   });
 }
