@@ -22,10 +22,12 @@ from mycelia.compiler.passes import opaque, updates
 from mycelia.compiler.phases import Phases, listening
 from mycelia.compiler.pipeline import optimize
 from mycelia.compiler.report import CompileReport, operator_counts, value_bytes
+from mycelia.core import cluster, heap, layout, memory_is_kept
 from mycelia.core.errors import StateError
 from mycelia.ir.evaluate import evaluate
-from mycelia.ir.graph import Graph
-from mycelia.ir.rewriter import graph_has_effects, structure
+from mycelia.ir.graph import Graph, Value
+from mycelia.ir.primitive import COLLECTIVE
+from mycelia.ir.rewriter import graph_has_effects, has_collectives, structure
 from mycelia.ir.types import TensorType
 
 
@@ -54,6 +56,10 @@ class Executable:
         #: Where each output stands in what the compiled function returns; None if they are in order.
         self._places = None if order == sorted(order) else sorted(range(len(order)), key=order.__getitem__)
         optimized, numbers = opaque.run(updates.run(self.graph, self.donated)[0])
+        if cluster.place().size > 1 and _unread_collectives(optimized):
+            optimized = _with_unread_collectives(optimized)
+            self._places = self._places or list(range(len(order)))
+            order += range(len(order), len(optimized.outputs))
         self.program = optimized
         #: Numbers that the program takes behind its inputs, always the same.
         self.given = [_held(n.dtype.str, int(n)) for n in numbers]
@@ -69,20 +75,55 @@ class Executable:
             return results if self._places is None else [results[k] for k in order]
 
         run.__name__ = graph.name if graph.name.isidentifier() else "graph"
-        self._fn = jax.jit(run, donate_argnums=[i for i, _ in self.donated], keep_unused=True)
+        places = [i for i, _ in self.donated]
+        together = cluster.place().size > 1 and has_collectives(optimized)
+        self._fn: Any = (
+            cluster.Together(run, places) if together else jax.jit(run, donate_argnums=places, keep_unused=True)
+        )
+        self._run = run
+        self._spread: layout.Spread | None = None
         self.phases = Phases(passes=time.perf_counter() - start)
         self.compile_seconds: float | None = None
+        self._room = 0  # bytes of temporaries if they are large
 
     def __call__(self, arrays: Sequence[Any]) -> list[Any]:
         """Run on one array for each parameter; donated ones are used up."""
         if self.compile_seconds is None:
             start = time.perf_counter()
             with listening(self.phases):
-                out = self._fn(*arrays, *self.given)
+                fn = self._fn if not layout.in_use() else self._chosen(arrays)
+                out = fn(*arrays, *self.given)
             self.compile_seconds = self.phases.passes + time.perf_counter() - start
+            self._room = self._temporaries(arrays)
         else:
-            out = self._fn(*arrays, *self.given)
+            if self._room:
+                heap.make_room(self._room)
+            fn = self._fn if not layout.in_use() else self._chosen(arrays)
+            out = fn(*arrays, *self.given)
         return out if self._places is None else [out[i] for i in self._places]
+
+    def _chosen(self, arrays: Sequence[Any]) -> Any:
+        """What runs on these arrays: if some are given away that are spread, what takes their memory lies alike."""
+        held = next((a for a in arrays if layout.is_spread(a)), None)
+        if held is None:
+            return self._fn
+        if self._spread is None:
+            pairs = [(i, k) for k, (i, _) in enumerate(self.donated)]  # outputs are in the order of what they replace
+            self._spread = layout.Spread(self._run, pairs)
+        return self._spread
+
+    def _temporaries(self, arrays: Sequence[Any]) -> int:
+        """The bytes that XLA allocates for values within a run; 0 if that is little or not on the heap.
+
+        ``arrays`` are those of the first run: for them, used up or not, jax has the program already.
+        """
+        if not memory_is_kept or jax.default_backend() != "cpu" or jax.device_count() > 1:
+            return 0
+        if value_bytes(self.program) < heap.LARGE:
+            return 0
+        memory = self._fn.lower(*arrays, *self.given).compile().memory_analysis()
+        size = 0 if memory is None else int(memory.temp_size_in_bytes)
+        return size if size >= heap.LARGE else 0
 
     def lowered(self) -> Any:
         """The ``jax.stages.Lowered`` of the graph, for inspection (StableHLO text, cost, memory)."""
@@ -105,6 +146,23 @@ class Executable:
             )  # fmt: skip
         report.phases = self.phases
         return report
+
+
+def _unread_collectives(graph: Graph) -> list[Value]:
+    """A result of each collective of which none is read: XLA would drop it, and other ranks wait for this one."""
+    read = {v for node in graph.nodes for v in node.inputs} | set(graph.outputs)
+    return [
+        node.outputs[0]
+        for node in graph.nodes
+        if COLLECTIVE in node.op.effects and node.outputs and read.isdisjoint(node.outputs)
+    ]
+
+
+def _with_unread_collectives(graph: Graph) -> Graph:
+    extended = Graph(graph.name)
+    extended.params, extended.nodes = list(graph.params), graph.nodes
+    extended.outputs = [*graph.outputs, *_unread_collectives(graph)]
+    return extended
 
 
 def _abstract(type_: TensorType) -> jax.ShapeDtypeStruct:

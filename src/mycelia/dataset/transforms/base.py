@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from mycelia.core.errors import ArgumentTypeError
 
 
-class Transform:
+class Transform(ABC):
     """Base of the built-in transforms.
 
     A transform can be called by itself on an array, a list, a number, a tensor or an image, and in
@@ -31,12 +32,13 @@ class Transform:
     pixelwise: bool = False
     mirrors: bool = False
 
+    @abstractmethod
     def __call__(self, *values: Any) -> Any:
-        raise NotImplementedError
+        """The results for the values of one row."""
 
     def on_batch(self, block: np.ndarray) -> np.ndarray:
         """The results for values stacked along the first axis, stacked."""
-        raise NotImplementedError
+        return np.stack([self(value) for value in block])
 
     @property
     def _name(self) -> str:
@@ -56,8 +58,9 @@ class ArrayTransform(Transform):
             raise ArgumentTypeError(self._name, "input", got=f"{len(values)} columns", takes="one column")
         return self._on(as_array(values[0], self._name))
 
+    @abstractmethod
     def _on(self, array: np.ndarray) -> Any:
-        raise NotImplementedError
+        """The result for one array."""
 
 
 def as_array(value: Any, where: str) -> np.ndarray:

@@ -7,6 +7,7 @@ image back where Pillow has it, and an array otherwise.
 from __future__ import annotations
 
 import importlib
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -167,8 +168,9 @@ class ImageTransform(Transform):
             return self._pil(value)
         return self._array(pixels(value, self._name))
 
+    @abstractmethod
     def _array(self, array: np.ndarray) -> Any:
-        raise NotImplementedError
+        """The result for one array."""
 
     def _pil(self, value: Any) -> Any:
         return self._array(np.array(value))

@@ -6,6 +6,7 @@ They go into ``map`` after ``batch``, with the image and the label column as inp
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -42,8 +43,9 @@ class _OnBatch(Transform):
             raise DTypeError(self._name, "labels", got=str(labels.dtype), takes="numbers")
         return self._mix(images, labels)
 
+    @abstractmethod
     def _mix(self, images: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        raise NotImplementedError
+        """The images and the labels, mixed."""
 
 
 class MixUpBatch(_OnBatch):

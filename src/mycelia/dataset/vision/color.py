@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -202,8 +203,9 @@ class _Adjust(ImageTransform):
         self.factor = arguments.real(type(self).__name__, argument, factor, low, high)
 
     @staticmethod
+    @abstractmethod
     def function(array: np.ndarray, factor: float, where: str) -> np.ndarray:
-        raise NotImplementedError
+        """The result for one array."""
 
     def _array(self, array: np.ndarray) -> np.ndarray:
         return self.function(image(array, self._name), self.factor, self._name)
@@ -540,7 +542,9 @@ class RgbToHsv(ImageTransform):
     def __call__(self, *values: Any) -> Any:
         if len(values) != 1 or is_pil(values[0]):
             raise ArgumentTypeError(self._name, "img", got="a PIL image or several columns", takes="one array")
-        array = pixels(values[0], self._name)
+        return self._array(pixels(values[0], self._name))
+
+    def _array(self, array: np.ndarray) -> np.ndarray:
         axis = -1 if self.is_hwc else -3
         if array.ndim not in (3, 4) or array.shape[axis] != 3:
             raise ShapeError(
