@@ -36,6 +36,11 @@ from mycelia.core.dtypes import (
     uint32,
     uint64,
 )
+from mycelia.core.parallel_context import (
+    get_auto_parallel_context,
+    reset_auto_parallel_context,
+    set_auto_parallel_context,
+)
 from mycelia.core.random import get_seed, set_seed
 from mycelia import tensor
 from mycelia.tensor import Parameter, Tensor
@@ -67,6 +72,8 @@ from mycelia.frontend import (
     lazy_inline,
     mutable,
 )
+from mycelia import parallel
+from mycelia.parallel import Layout, shard
 from mycelia import nn
 from mycelia.nn import ParameterTuple
 from mycelia import dataset
@@ -126,6 +133,7 @@ __all__ = [
     "History",
     "JitConfig",
     "LambdaCallback",
+    "Layout",
     "LearningRateScheduler",
     "LossMonitor",
     "Model",
@@ -161,6 +169,7 @@ __all__ = [
     "float16",
     "float32",
     "float64",
+    "get_auto_parallel_context",
     "get_context",
     "get_grad",
     "get_seed",
@@ -190,14 +199,18 @@ __all__ = [
     "mutable",
     "nn",
     "ops",
+    "parallel",
     "profiler",
     "pytype_to_dtype",
+    "reset_auto_parallel_context",
     "reset_context",
     "save_checkpoint",
     "save_mindir",
+    "set_auto_parallel_context",
     "set_context",
     "set_device",
     "set_seed",
+    "shard",
     "short",
     "single",
     "string",

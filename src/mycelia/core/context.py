@@ -6,6 +6,7 @@ that steer nothing here are kept and given back, and unknown ones refused by nam
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from typing import Any, Final
 
@@ -150,15 +151,23 @@ def set_device(device_target: str, device_id: int = 0) -> None:
 def _select_device(target: str) -> None:
     import jax
 
-    platform = "gpu" if target == "GPU" else "cpu"
-    devices = jax.devices(platform)
     index = _options["device_id"]
+    config: Any = jax.config  # its settings are attributes that its class does not declare
+    if target == "CPU" and index == 0 and config.jax_default_device is None and not _may_have_gpu():
+        return  # asks for no device: ranks meet before the first one is used
+    platform = "gpu" if target == "GPU" else "cpu"
+    devices = jax.local_devices(backend=platform)
     if index >= len(devices):
         raise ArgumentValueError("set_device", "device_id", got=str(index), takes=f"0 to {len(devices) - 1}")
     if target == "CPU" and index == 0 and jax.default_backend() == "cpu":
         jax.config.update("jax_default_device", None)
     else:
         jax.config.update("jax_default_device", devices[index])
+
+
+def _may_have_gpu() -> bool:
+    """Whether JAX has a plugin for a device that would come before the CPU."""
+    return any(importlib.util.find_spec(name) for name in ("jax_plugins", "jax_cuda12_plugin", "jax_cuda13_plugin"))
 
 
 def cache_folder() -> str:

@@ -48,7 +48,7 @@ class Entry:
     ) -> None:  # fmt: skip
         self.graph, self.captured, self.written, self.written_args = graph, captured, written, written_args
         self.out_tree, self.out_leaves, self.guards, self.numbers = out_tree, out_leaves, guards, numbers
-        self.stage_seconds, self.used = stage_seconds, 0
+        self.stage_seconds, self.used, self.n_args = stage_seconds, 0, n_args
         self.fed = bool(guards.session.inputs)
         self.n_out = sum(isinstance(x, Tensor) for x in out_leaves)
         self.single = out_tree is tree.LEAF and self.n_out == 1
@@ -179,7 +179,7 @@ def _padded(array: Any, shape: tuple[int, ...]) -> Any:
 
 def _unshared_count() -> int:
     """``sys.getrefcount`` of an array in ``Entry.run`` that only its tensor and the list hold."""
-    holder = Tensor(0)
+    holder = wrap(object())
     arrays = [holder._value]
     return sys.getrefcount(arrays[0])
 

@@ -24,6 +24,7 @@ from mycelia.compiler.executable import Executable, TypesChanged, executable
 from mycelia.compiler.pipeline import optimize
 from mycelia.core import tree
 from mycelia.core.errors import MyceliaError, shown_traceback
+from mycelia.frontend import placement
 from mycelia.frontend.convert import convert
 from mycelia.frontend.entry import ANY, Entry, PaddedEntry
 from mycelia.frontend.explain import leave
@@ -97,12 +98,16 @@ class Jit:
         try:
             if state.phase == STAGE:
                 return convert(self.fn)(*args, **kwargs)
+            if placement.active:
+                args, kwargs = placement.placed_inputs(args, kwargs)
             key: Any
             if not kwargs and all(type(a) is Tensor for a in args):
                 tensors, numbers = list(args), ()
                 key = tuple([(a._value.dtype, a._value.shape) for a in args])
             else:
                 tensors, key, numbers = call_key(args, kwargs)
+            if placement.active:
+                key = ("placed", key)
             entry = self._find(key, numbers)
             if entry is None:
                 entry = self._stage(args, kwargs, key, numbers)
@@ -212,6 +217,8 @@ class Jit:
             len(inner),
         )  # fmt: skip
         self._learn_pinned(guards, arguments)
+        if placement.active:
+            placement.place_captured(entry)
         entry, note = self._with_padding(entry, [a for a in args_leaves if _is_input(a)], declared)
         if not isinstance(entry, PaddedEntry) or entry.padded not in self._padded:
             self._record(entry, reasons, arguments, note)

@@ -20,6 +20,10 @@ from mycelia.ir.types import Types
 
 #: Effects an operator may have besides its value; nodes with effects are never removed or merged.
 IO = "io"
+#: Other ranks take part; whoever runs it has to compile for all of them (:class:`mycelia.core.cluster.Together`).
+COLLECTIVE = "collective"
+#: Ranks' programs differ in it, so that its order among other collectives has to be kept (:func:`evaluate`).
+OWN_PART = "own part"
 
 
 class Primitive:

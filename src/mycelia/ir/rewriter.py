@@ -25,7 +25,7 @@ from mycelia.core.dtypes import DType
 from mycelia.core.errors import GraphError, SourceLocation
 from mycelia.ir.builder import constant_p
 from mycelia.ir.graph import ArrayConstant, Graph, Node, Value
-from mycelia.ir.primitive import Primitive
+from mycelia.ir.primitive import COLLECTIVE, Primitive
 
 #: What ``rewrite`` asks about a node: ``(node, new inputs, new attributes, emitter)``. None keeps it.
 Visit = Callable[[Node, tuple[Value, ...], dict[str, Any], "Emitter"], Sequence[Value] | None]
@@ -275,6 +275,11 @@ def graph_has_effects(graph: Graph) -> bool:
         found = any(has_effects(node) for node in graph.nodes)
         graph.derived["effects"] = found
     return bool(found)
+
+
+def has_collectives(graph: Graph) -> bool:
+    """Whether ranks communicate in ``graph``, or in a graph inside it."""
+    return any(COLLECTIVE in node.op.effects for held in all_graphs(graph) for node in held.nodes)
 
 
 def known_array(value: Value) -> np.ndarray[Any, Any] | None:

@@ -25,6 +25,7 @@ from mycelia.frontend.convert import convert
 from mycelia.frontend.explain import leave
 from mycelia.frontend.shapes import check_inputs
 from mycelia.nn import call_wrappers
+from mycelia.parallel.shard import shard
 from mycelia.tensor import Parameter, Tensor, dispatch
 from mycelia.tensor.mode import PLAIN, STAGE, current_builder, state
 from mycelia.tensor.tensor import HookHandle, bump_epoch, check_bool
@@ -459,6 +460,10 @@ class Cell:
         for _, cell in self.cells_and_names():
             cell._specialize().dtype = dtype
         return self
+
+    def shard(self, in_strategy: Any, out_strategy: Any = None, parameter_plan: Any = None) -> Callable[..., Any]:
+        """The Cell as a function whose tensors lie on devices as strategies say: :func:`mycelia.parallel.shard`."""
+        return shard(self, in_strategy, out_strategy, parameter_plan)
 
     def recompute(self, **kwargs: Any) -> None:
         """Keep only the inputs of this Cell for the backward pass, and compute it again there."""

@@ -29,7 +29,7 @@ from mycelia.ops.operands import as_int, as_shape, as_tensor, broadcast_shapes, 
 from mycelia.ops.registry import attach, operator
 from mycelia.tensor import Tensor
 from mycelia.tensor.dispatch import apply, constant, scalar, set_value
-from mycelia.tensor.mode import running
+from mycelia.tensor.mode import is_staging, running
 
 _KEY = np.array([7, 11], np.uint32)
 _WORD = 2**32
@@ -106,13 +106,21 @@ class Generator:
 
     def __init__(self, seed: int = 0) -> None:
         self._initial = seed
-        with running():
-            self._state = Tensor(np.array([seed % _WORD, 0], np.uint32))
+        self._made: Tensor | None = None
+
+    @property
+    def _state(self) -> Tensor:
+        """Seed and counter; a tensor from the first use on, so that importing the package asks for no device."""
+        if self._made is None:
+            with running():
+                self._made = Tensor(np.array([self._initial % _WORD, 0], np.uint32))
+        return self._made
 
     def manual_seed(self, seed: int) -> Generator:
         """Start the stream of ``seed`` (any int; its lowest 32 bits count) and return the generator."""
         self._initial = as_int(seed, "Generator.manual_seed", "seed")
-        set_value(self._state, constant(np.array([self._initial % _WORD, 0], np.uint32)))
+        if self._made is not None or is_staging():
+            set_value(self._state, constant(np.array([self._initial % _WORD, 0], np.uint32)))
         return self
 
     def seed(self) -> int:

@@ -15,13 +15,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mycelia.core import context, dtypes
+from mycelia.core import cluster, context, dtypes
 from mycelia.core.dtypes import DType
 from mycelia.core.errors import MyceliaError, StateError
 from mycelia.core.promotion import cached
 from mycelia.ir.evaluate import computed
 from mycelia.ir.graph import Value
-from mycelia.ir.primitive import Primitive
+from mycelia.ir.primitive import COLLECTIVE, Primitive
 from mycelia.ir.types import TensorType
 from mycelia.tensor.mode import PLAIN, RECORD, STAGE, current_builder, state
 from mycelia.tensor.scalar import Scalar, plain
@@ -69,7 +69,8 @@ def _compile(op: Primitive, key: tuple[Any, ...], attrs: dict[str, Any]) -> Call
         return out
 
     run.__name__ = name
-    fn: Callable[..., Any] = jax.jit(run)
+    together = COLLECTIVE in op.effects and cluster.place().size > 1
+    fn: Callable[..., Any] = cluster.Together(run) if together else jax.jit(run)
     op.eager[key] = fn
     return fn
 

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mycelia.core import dtypes
+from mycelia.core import dtypes, layout
 from mycelia.core.dtypes import DType
 from mycelia.core.errors import (
     ArgumentTypeError,
@@ -208,7 +208,7 @@ class Tensor:
         if type(value) is not Value:
             if is_staging() and (guards := current_builder().notes.get("guards")) is not None:
                 guards.watch_value(self)
-            return value
+            return value if not layout.in_use() else layout.whole(value)
         if is_staging():
             known = current_builder().known(value)
             if known is not None:

@@ -3,6 +3,8 @@
 from mycelia.ops.legacy import (
     arrays,
     clipping,
+    collectives,
+    communication,
     detection,
     effects,
     elementwise,
@@ -21,6 +23,8 @@ from mycelia.ops.legacy import (
 )
 from mycelia.ops.legacy.arrays import *  # noqa: F403
 from mycelia.ops.legacy.clipping import *  # noqa: F403
+from mycelia.ops.legacy.collectives import *  # noqa: F403
+from mycelia.ops.legacy.communication import *  # noqa: F403
 from mycelia.ops.legacy.detection import *  # noqa: F403
 from mycelia.ops.legacy.effects import *  # noqa: F403
 from mycelia.ops.legacy.elementwise import *  # noqa: F403
@@ -40,6 +44,8 @@ from mycelia.ops.legacy.reductions import *  # noqa: F403
 __all__: list[str] = []
 __all__ += arrays.__all__
 __all__ += clipping.__all__
+__all__ += collectives.__all__
+__all__ += communication.__all__
 __all__ += detection.__all__
 __all__ += effects.__all__
 __all__ += elementwise.__all__

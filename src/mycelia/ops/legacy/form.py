@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from inspect import Parameter, Signature
 from typing import Any
 
 import numpy as np
 
-from mycelia.core import dtypes as dt
+from mycelia.core import dtypes as dt, parallel_context
 from mycelia.core.dtypes import DType
 from mycelia.core.errors import ArgumentTypeError
+from mycelia.ops.layouts import by_strategies
 from mycelia.ops.legacy.primitive import Primitive
 from mycelia.tensor import Tensor
 from mycelia.tensor.mode import STAGE, current_builder, state
@@ -152,7 +153,21 @@ class ClassForm(Primitive, metaclass=_Meta):
             guards = current_builder().notes.get("guards")
             if guards is not None:
                 guards.watch_object(self, _given)
+        if parallel_context.spreads() and (own["attrs"].get("in_strategy") or own["attrs"].get("out_strategy")):
+            return self._spread(args)
         return self._compute(*args, *[own[n] for n in own["_taken"]])
+
+    def _spread(self, args: Sequence[Any]) -> Any:
+        """Computed with inputs and outputs that lie as their strategies say."""
+        own, attrs = self.__dict__, self.__dict__["attrs"]
+        if attrs.get("in_strategy"):
+            args = by_strategies(own["name"], attrs, "in_strategy", args)
+        result = self._compute(*args, *[own[n] for n in own["_taken"]])
+        if not attrs.get("out_strategy"):
+            return result
+        many = isinstance(result, tuple)
+        made = by_strategies(own["name"], attrs, "out_strategy", result if many else (result,))
+        return tuple(made) if many else made[0]
 
 
 def _given(instance: ClassForm) -> list[Any]:

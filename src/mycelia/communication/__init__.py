@@ -1,0 +1,27 @@
+"""Meeting the other ranks and forming groups: the names of ``mindspore.communication``."""
+
+from mycelia.communication import comm_func as comm_func, management as management
+from mycelia.ops.communicating.groups import (
+    HCCL_WORLD_COMM_GROUP,
+    MCCL_WORLD_COMM_GROUP,
+    NCCL_WORLD_COMM_GROUP,
+    GlobalComm,
+    create_group,
+    destroy_group,
+    get_comm_name,
+    get_group_rank_from_world_rank,
+    get_group_size,
+    get_local_rank,
+    get_local_rank_size,
+    get_process_group_ranks,
+    get_rank,
+    get_world_rank_from_group_rank,
+    init,
+    release,
+)
+
+__all__ = [
+    "HCCL_WORLD_COMM_GROUP", "MCCL_WORLD_COMM_GROUP", "NCCL_WORLD_COMM_GROUP", "GlobalComm", "create_group",
+    "destroy_group", "get_comm_name", "get_group_rank_from_world_rank", "get_group_size", "get_local_rank",
+    "get_local_rank_size", "get_process_group_ranks", "get_rank", "get_world_rank_from_group_rank", "init", "release",
+]  # fmt: skip

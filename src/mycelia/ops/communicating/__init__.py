@@ -1,0 +1,1 @@
+"""The functions by which users communicate between ranks; the operators below them are in ``ops.collectives``."""

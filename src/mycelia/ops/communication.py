@@ -1,0 +1,61 @@
+"""Communication between ranks: the names of ``mindspore.ops.communication``."""
+
+from mycelia.ops.communicating.groups import ReduceOp
+from mycelia.ops.communicating.messages import P2POp
+from mycelia.ops.communicating.process_groups import (
+    destroy_process_group,
+    get_backend,
+    get_global_rank,
+    get_group_rank,
+    get_process_group_ranks,
+    get_rank,
+    get_world_size,
+    init_process_group,
+    is_available,
+    is_initialized,
+    new_group,
+)
+from mycelia.ops.communicating.store import TCPStore
+from mycelia.ops.communicating.switched import (
+    all_gather,
+    all_gather_into_tensor,
+    all_gather_into_tensor_uneven,
+    all_gather_object,
+    all_reduce,
+    all_to_all,
+    all_to_all_single,
+    all_to_all_v_c,
+    batch_isend_irecv,
+    broadcast,
+    broadcast_object_list,
+    gather,
+    gather_into_tensor,
+    gather_object,
+    irecv,
+    isend,
+    recv,
+    recv_object_list,
+    reduce,
+    reduce_scatter,
+    reduce_scatter_tensor,
+    reduce_scatter_tensor_uneven,
+    scatter,
+    scatter_object_list,
+    scatter_tensor,
+    send,
+    send_object_list,
+    set_comm_ops_inplace,
+)
+from mycelia.ops.communicating.values import CommHandle
+from mycelia.ops.communicating.writing import barrier
+
+__all__ = [
+    "CommHandle", "P2POp", "ReduceOp", "TCPStore", "all_gather", "all_gather_into_tensor",
+    "all_gather_into_tensor_uneven", "all_gather_object", "all_reduce", "all_to_all", "all_to_all_single",
+    "all_to_all_v_c", "barrier", "batch_isend_irecv", "broadcast", "broadcast_object_list", "destroy_process_group",
+    "gather", "gather_into_tensor", "gather_object", "get_backend", "get_global_rank", "get_group_rank",
+    "get_process_group_ranks", "get_rank", "get_world_size", "init_process_group", "irecv", "is_available",
+    "is_initialized", "isend", "new_group", "recv", "recv_object_list", "reduce", "reduce_scatter",
+    "reduce_scatter_tensor", "reduce_scatter_tensor_uneven", "scatter", "scatter_object_list", "scatter_tensor",
+    "send", "send_object_list", "set_comm_ops_inplace",
+]  # fmt: skip

@@ -1,0 +1,57 @@
+"""The functions of :mod:`mycelia.ops.communication` that are names of ``mindspore.ops``, too.
+
+``gather`` and ``scatter`` are not: ``ops.gather`` and ``ops.scatter`` are those of elements.
+"""
+
+from mycelia.ops.communication import (
+    P2POp,
+    TCPStore,
+    all_gather,
+    all_gather_into_tensor,
+    all_gather_into_tensor_uneven,
+    all_gather_object,
+    all_reduce,
+    all_to_all,
+    all_to_all_single,
+    all_to_all_v_c,
+    barrier,
+    batch_isend_irecv,
+    broadcast,
+    broadcast_object_list,
+    destroy_process_group,
+    gather_into_tensor,
+    gather_object,
+    get_backend,
+    get_global_rank,
+    get_group_rank,
+    get_process_group_ranks,
+    get_rank,
+    get_world_size,
+    init_process_group,
+    irecv,
+    is_available,
+    is_initialized,
+    isend,
+    new_group,
+    recv,
+    recv_object_list,
+    reduce,
+    reduce_scatter,
+    reduce_scatter_tensor,
+    reduce_scatter_tensor_uneven,
+    scatter_object_list,
+    scatter_tensor,
+    send,
+    send_object_list,
+    set_comm_ops_inplace,
+)
+
+__all__ = [
+    "P2POp", "TCPStore", "all_gather", "all_gather_into_tensor", "all_gather_into_tensor_uneven",
+    "all_gather_object", "all_reduce", "all_to_all", "all_to_all_single", "all_to_all_v_c", "barrier",
+    "batch_isend_irecv", "broadcast", "broadcast_object_list", "destroy_process_group", "gather_into_tensor",
+    "gather_object", "get_backend", "get_global_rank", "get_group_rank", "get_process_group_ranks", "get_rank",
+    "get_world_size", "init_process_group", "irecv", "is_available", "is_initialized", "isend", "new_group", "recv",
+    "recv_object_list", "reduce", "reduce_scatter", "reduce_scatter_tensor", "reduce_scatter_tensor_uneven",
+    "scatter_object_list", "scatter_tensor", "send", "send_object_list", "set_comm_ops_inplace",
+]  # fmt: skip
