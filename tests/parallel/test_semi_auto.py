@@ -149,3 +149,32 @@ def test_states_of_optimizers_are_spread(size, tmp_path):
         """,
         tmp_path, devices=2 if size == 1 else 1,
     )  # fmt: skip
+
+
+AUTO = """
+from mycelia.parallel import planned
+from mycelia.parallel.planner import Level, Machine
+
+# slow at computing, so that even this network is worth spreading
+planned.machine = lambda: Machine("slow", (Level("devices", 4, 1e-9, 1e-12),), {"default": 1e6}, 1e9, 2**30)
+ms.set_context(mode=ms.GRAPH_MODE)
+plain, net, _ = losses()
+for mode in ("auto", "recursive_programming", "sharding_propagation"):
+    wrapped = AutoParallel
+    AutoParallel = lambda step: wrapped(step, parallel_mode=mode)
+    spread, other, optimizer = losses("data_parallel")
+    AutoParallel = wrapped
+    found = planned.last_plan()
+    assert found.mode == mode and found.devices == 4, found.mode
+    assert found.collectives
+    assert any(any(spec) for name, spec in found.inputs.items()), found.explain()
+    np.testing.assert_allclose(spread, plain, rtol=0, atol=1e-6)
+    for mine, his in zip(other.trainable_params(), net.trainable_params(), strict=True):
+        np.testing.assert_allclose(mine.asnumpy(), his.asnumpy(), rtol=0, atol=1e-5)
+"""
+
+
+@pytest.mark.parametrize("size", [1, 4], ids=["virtual devices", "processes"])
+def test_a_training_step_as_it_is_planned(size, tmp_path):
+    text = NETWORK.replace("net = Net(strategy is not None)", "net = Net(False)")
+    run_ranks(size, text + AUTO, tmp_path, devices=4 if size == 1 else 1)

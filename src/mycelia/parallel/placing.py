@@ -19,6 +19,7 @@ from mycelia.core.strategy import check_strategy, layouts_of
 from mycelia.frontend import placement
 from mycelia.frontend.entry import Entry
 from mycelia.ir.graph import Graph, Value
+from mycelia.parallel.planned import plan_entry
 from mycelia.tensor import Parameter, Tensor
 from mycelia.tensor.tensor import wrap
 
@@ -55,6 +56,12 @@ class _Placer:
         return joined(value, layout)
 
     def captured(self, entry: Entry) -> None:
+        if parallel_context.get_auto_parallel_context("parallel_mode") == "auto_parallel" and device_count() > 1:
+            layouts = plan_entry(entry)
+            for tensor in entry.captured:
+                if isinstance(tensor, Parameter) and tensor.name in layouts:
+                    place(tensor, layouts[tensor.name])
+            return
         graph = entry.executable.graph
         wanted = used_layouts(graph)
         pairs = zip(entry.captured, graph.params[entry.n_args :], strict=True)

@@ -1,9 +1,9 @@
 """A check that ranks which meet in a collective have called the same one with tensors of one type.
 
-With ``MYCELIA_CHECK_COLLECTIVES=1`` in the environment of all ranks, each collective that runs at once (not inside a compiled
-graph) first tells the others of its group what it is, and compares. What would wait for ever, or mix up memory, is then
-an error that names the rank that differs, or has not come
-within ``MYCELIA_CHECK_COLLECTIVES_SECONDS`` (60). It costs a few messages for each call, so it is off.
+With ``MYCELIA_CHECK_COLLECTIVES=1`` in the environment of all ranks, each collective that runs at once (not inside a
+compiled graph) first tells the others of its group what it is, and compares. What would wait for ever, or mix up
+memory, is then an error that names the rank that differs, or has not come within ``MYCELIA_CHECK_COLLECTIVES_SECONDS``
+(60). It costs a few messages for each call, so it is off.
 """
 
 from __future__ import annotations
