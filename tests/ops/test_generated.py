@@ -22,12 +22,13 @@ import mycelia as ms
 from mycelia.autodiff import grad
 from mycelia.core import dtypes as dt
 from mycelia.core.errors import MyceliaError
-from mycelia.ir.primitive import PRIMITIVES, Primitive
+from mycelia.ir.primitive import COLLECTIVE, PRIMITIVES, Primitive
 from mycelia.ops.declare import Bad, Sample
 from mycelia.tensor import Tensor
 from mycelia.tensor.dispatch import apply
 
-#: Primitives that hold graphs, belong to the graph itself or only have effects; they have tests of their own.
+#: Primitives that hold graphs, belong to the graph itself or only have effects; they have tests of their own,
+#: as have those in which ranks meet (``tests/parallel``).
 STRUCTURAL = {
     "constant", "cond", "while_loop", "scan", "call", "custom_vjp_call", "barrier", "vmap", "print_line",
     "raise_unless", "part", "elementwise_many", "batch_norm_act", "batch_norm_act_grad", "conv_act",
@@ -48,7 +49,9 @@ def _tables() -> tuple[dict[str, Callable[..., Any]], dict[str, Callable[..., An
 
 REFERENCES, TORCH_REFERENCES = _tables()
 OPERATORS = {
-    name: op for name, op in PRIMITIVES.items() if name not in STRUCTURAL and not name.endswith(("_vjp", "_jvp"))
+    name: op
+    for name, op in PRIMITIVES.items()
+    if name not in STRUCTURAL and COLLECTIVE not in op.effects and not name.endswith(("_vjp", "_jvp"))
 }
 
 
