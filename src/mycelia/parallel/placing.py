@@ -19,7 +19,6 @@ from mycelia.core.strategy import check_strategy, layouts_of
 from mycelia.frontend import placement
 from mycelia.frontend.entry import Entry
 from mycelia.ir.graph import Graph, Value
-from mycelia.parallel.planned import plan_entry
 from mycelia.tensor import Parameter, Tensor
 from mycelia.tensor.tensor import wrap
 
@@ -57,6 +56,8 @@ class _Placer:
 
     def captured(self, entry: Entry) -> None:
         if parallel_context.get_auto_parallel_context("parallel_mode") == "auto_parallel" and device_count() > 1:
+            from mycelia.parallel.planned import plan_entry  # with it comes SciPy's optimizer, 20 MB
+
             layouts = plan_entry(entry)
             for tensor in entry.captured:
                 if isinstance(tensor, Parameter) and tensor.name in layouts:
