@@ -33,7 +33,7 @@ STRUCTURAL = {
     "constant", "cond", "while_loop", "scan", "call", "custom_vjp_call", "barrier", "vmap", "print_line",
     "raise_unless", "part", "elementwise_many", "batch_norm_act", "batch_norm_act_grad", "conv_act",
     "conv_weight_grad_wide", "dense_relu", "matmul_wide", "conv_pack", "conv_packed", "matmul_pack", "matmul_packed",
-    "matmul_int8",
+    "matmul_int8", "conv_pool", "conv_pool_grad", "laid_out",
 }  # fmt: skip
 
 

@@ -200,6 +200,11 @@ def test_a_store_waits_for_its_clients_and_server():
         TCPStore("127.0.0.1", 70000)
 
 
+def test_a_process_ends_that_serves_a_store():
+    code = "from mycelia.ops.communication import TCPStore; s = TCPStore('127.0.0.1', 0, 1, True); s.set('a', 'b')"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
 # Python values
 
 

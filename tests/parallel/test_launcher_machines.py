@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-from mycelia.parallel.launcher import command
 from tests.parallel.machines import ADDRESSES, NAMES, Machines, possible
 from tests.parallel.ranks import free_port
+
+from mycelia.parallel.launcher import command
 
 _BEFORE = "import os, signal, sys, time\nRANK = int(os.environ['RANK_ID'])\nSTART = os.environ['MS_RESTART_COUNT']\n"
 
@@ -41,7 +41,8 @@ class Launchers:
     def wait_for(self, number: int, text: str, seconds: float = 60) -> None:
         end = time.monotonic() + seconds
         while text not in self.said(number):
-            assert time.monotonic() < end and self.all[number].poll() is None, f"{text!r} not in\n{self.said(number)}"
+            waits = time.monotonic() < end and self.all[number].poll() is None
+            assert waits, f"{text!r} not in\n{self.said(number)}"
             time.sleep(0.02)
 
     def codes(self, seconds: float = 60) -> list[int]:
@@ -74,7 +75,8 @@ def test_two_launchers_restart_and_name_the_first_failure_on_both(launchers: Lau
     for number in range(2):
         said = launchers.said(number)
         assert re.search(r"rank 2 on \S+ \(node 1\) ended with exit code 1", said), said
-        assert "KeyError: 'no such key 0'" in said and "KeyError: 'no such key 1'" in said
+        assert "KeyError: 'no such key 0'" in said
+        assert "KeyError: 'no such key 1'" in said
     logs = sorted(path.name for path in launchers.folder.glob(f"logs_{host}/worker_*"))
     assert logs == [f"worker_{rank}.log" for rank in range(sizes[0])]
     first = (launchers.folder / f"logs_{1 - host}" / f"worker_{sizes[0]}.log").read_text()
@@ -116,18 +118,22 @@ def _run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]
 def test_machines_that_do_not_come_are_named(capsys: pytest.CaptureFixture[str]) -> None:
     port = ("--master_port", str(free_port()), "--cluster_time_out", "0.3")
     code, said = _run(capsys, "--worker_num", "6", "--local_worker_num", "2", "--node_rank", "0", *port)
-    assert code == 1 and "4 of 6 ranks did not come within 0.3 s: node 1, node 2 missing" in said
+    assert code == 1
+    assert "4 of 6 ranks did not come within 0.3 s: node 1, node 2 missing" in said
     code, said = _run(capsys, "--worker_num", "6", "--local_worker_num", "2", "--node_rank", "1", *port)
-    assert code == 1 and f"found no launcher of node 0 at 127.0.0.1:{port[1]} within 0.3 s" in said
+    assert code == 1
+    assert f"found no launcher of node 0 at 127.0.0.1:{port[1]} within 0.3 s" in said
 
 
 def test_a_launcher_with_other_numbers_is_refused(launchers: Launchers, capsys: pytest.CaptureFixture[str]) -> None:
     launchers.start("--worker_num", "4", "--local_worker_num", "2", "--node_rank", "0", "--cluster_time_out", "60")
     port = ("--master_port", launchers.port, "--cluster_time_out", "30")
     code, said = _run(capsys, "--worker_num", "6", "--local_worker_num", "2", "--node_rank", "1", *port)
-    assert code == 1 and "it was started with --worker_num 6, node 0 with 4" in said
+    assert code == 1
+    assert "it was started with --worker_num 6, node 0 with 4" in said
     code, said = _run(capsys, "--worker_num", "4", "--local_worker_num", "3", "--node_rank", "1", *port)
-    assert code == 1 and "it has 3 ranks, and 2 of 4 are there already" in said
+    assert code == 1
+    assert "it has 3 ranks, and 2 of 4 are there already" in said
     import socket
 
     with socket.create_connection(("127.0.0.1", int(launchers.port))) as stranger:
@@ -155,8 +161,9 @@ def test_ranks_of_two_machines_work_together(launchers: Launchers, tmp_path: Pat
     )
     with Machines(tmp_path) as machines:
         for _ in range(2):
-            launchers.start("--worker_num", "3", "--local_worker_num", str(1 + len(launchers.all)),
-                            "--node_rank", str(len(launchers.all)), machines=machines, address=ADDRESSES[0])  # fmt: skip
+            node = len(launchers.all)
+            launchers.start("--worker_num", "3", "--local_worker_num", str(1 + node), "--node_rank", str(node),
+                            machines=machines, address=ADDRESSES[0])  # fmt: skip
         assert launchers.codes(120) == [0, 0], launchers.said(0) + launchers.said(1)
     for rank, (node, local, held) in enumerate([(0, 0, 1), (1, 0, 2), (1, 1, 2)]):
         log = (tmp_path / f"logs_{node}" / f"worker_{rank}.log").read_text()

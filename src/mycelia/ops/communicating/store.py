@@ -11,6 +11,7 @@ import contextlib
 import socket
 import socketserver
 import struct
+import sys
 import threading
 import time
 from datetime import timedelta
@@ -253,4 +254,5 @@ class TCPStore:
             server.server_close()
 
     def __del__(self) -> None:
-        self.close()
+        if not sys.is_finalizing():  # then the threads stand still that closing would wait for, and sockets go anyway
+            self.close()

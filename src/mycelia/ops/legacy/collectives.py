@@ -248,7 +248,11 @@ def _halo(
     def cut(side: int, length: int, before: int, after: int) -> slice:
         return slice(0, before) if side < 0 else slice(length - after, length) if side > 0 else slice(0, length)
 
-    sends, sent, gets, shapes, at = [], [], [], [], {}
+    sends: list[int] = []
+    sent: list[Tensor] = []
+    gets: list[int] = []
+    shapes: list[tuple[int, ...]] = []
+    at: dict[tuple[int, int], int] = {}
     for k, (row, column) in enumerate(_SIDES):
         rows, columns = cut(row, height, send_lens[0], send_lens[1]), cut(column, width, send_lens[2], send_lens[3])
         if send_rank_ids[k] != -1:
@@ -274,7 +278,8 @@ def _halo(
             else:
                 parts.append(zeros((n, c, high, wide), x.dtype))
         lines.append(concat(parts, 3))
-    return concat(lines, 2)
+    made: Tensor = concat(lines, 2)
+    return made
 
 
 def _batch(

@@ -35,6 +35,7 @@ class Rank:
     """A process. Times are of the monotonic clock.
 
     Attributes:
+        begin: where its output begins in the log, which earlier starts have written to.
         heard: when it was last heard, or found at work; None before the first time.
         told: what it said about its failure: a sign and its exit code.
         stopped: since when a signal keeps it from running.
@@ -46,6 +47,7 @@ class Rank:
     number: int
     process: subprocess.Popen[bytes]
     log: Path
+    begin: int
     pipe: int
     heard: float | None = None
     told: bytes = b""
@@ -104,6 +106,7 @@ class Crew:
                 if part.attempt:
                     out.write(f"\n--- start {part.attempt + 1} ---\n".encode())
                     out.flush()
+                begin = out.tell()
                 env = variables(self._options, part, local, write)
                 if cores and hasattr(os, "sched_setaffinity"):
                     os.sched_setaffinity(0, cores)  # what is started inherits it
@@ -119,7 +122,7 @@ class Crew:
             if cores and hasattr(os, "sched_setaffinity"):
                 os.sched_setaffinity(0, own)
         self._tell_guard(f"+{process.pid}")
-        self.ranks.append(Rank(part.first + local, process, log, read))
+        self.ranks.append(Rank(part.first + local, process, log, begin, read))
 
     def _tell_guard(self, line: str) -> None:
         if self._guard is not None and self._guard.stdin is not None:
@@ -140,7 +143,7 @@ class Crew:
             if rank.code is None and (why := self._look(rank, now)) is not None and not rank.reported:
                 rank.reported = True
                 reason, code = why
-                tail = last_lines(rank.log)
+                tail = last_lines(rank.log, rank.begin)
                 since = rank.told_at if rank.told else now
                 drawn = rank.told[:1] == pulse.DRAWN if rank.told else bool(pulse.LOST_PARTNER.search("\n".join(tail)))
                 log = str(rank.log.absolute())

@@ -76,11 +76,11 @@ def describe(code: int) -> tuple[str, int]:
     return f"was ended by {name}", 128 - code
 
 
-def last_lines(log: Path) -> list[str]:
-    """The error at the end of a log: the last traceback, or else the last lines."""
+def last_lines(log: Path, begin: int = 0) -> list[str]:
+    """The error at the end of a log: the last traceback, or else the last lines; of what follows byte ``begin``."""
     try:
         with log.open("rb") as f:
-            f.seek(max(0, f.seek(0, 2) - 65536))
+            f.seek(max(begin, f.seek(0, 2) - 65536))
             lines = f.read().decode(errors="replace").rstrip().splitlines()
     except OSError:
         return []

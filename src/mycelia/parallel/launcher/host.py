@@ -18,6 +18,8 @@ from mycelia.parallel.launcher.wire import VERSION, Wire
 
 #: How long after the first sign of a failure others are heard that may have come before it, in seconds.
 _SETTLE: Final = 0.5
+#: How much longer if all that was told was brought about by something else.
+_CAUSE: Final = 2.5
 
 
 @dataclass
@@ -260,7 +262,8 @@ class Host(Supervisor):
 
     def while_settle(self) -> None:
         """Until other failures that came before the one told first would be here."""
-        if time.monotonic() >= self.until:
+        known = any(not drawn for drawn, _, _ in self.failures)
+        if time.monotonic() >= self.until + (0 if known else _CAUSE):
             first = self.first_failure()
             self.display.show_output()
             self.display.say(first.render())
