@@ -190,13 +190,14 @@ class Fixed:
     value: Any
 
 
-def stage_program(fn: Any, args: Sequence[Any], where: str) -> Program:
+def stage_program(fn: Any, args: Sequence[Any], where: str, notes: dict[str, Any] | None = None) -> Program:
     """Stage a Cell, function or compiled function for arguments like these.
 
     Args:
         fn: what to stage; its state is left as it is.
         args: positional arguments: nests of Tensors and Python values.
         where: the function to name in errors.
+        notes: what those who stage find in the builder's notes.
 
     Raises:
         ArgumentTypeError: ``fn`` is not callable, or an argument is a NumPy array.
@@ -213,7 +214,7 @@ def stage_program(fn: Any, args: Sequence[Any], where: str) -> Program:
         raise ArgumentTypeError(where, "net", got=_described(fn), takes="a Cell or a function")
     named = getattr(fn, "__name__", None) or type(fn).__name__
     builder = Builder(named)
-    builder.notes["guards"] = Guards()
+    builder.notes.update(notes or {}, guards=Guards())
     inner: list[Tensor] = []
     names = _argument_names(fn, len(args))
 

@@ -96,6 +96,8 @@ class Cell:
     requires_grad: bool
     pynative: bool = False
     bprop: Callable[..., Any] | None = None
+    _pipeline_stage: int | None = None
+    _pipeline_segment: int | None = None
 
     def __init__(self, auto_prefix: bool = True, flags: dict[str, Any] | None = None) -> None:
         own = self.__dict__
@@ -143,6 +145,10 @@ class Cell:
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if state.phase == STAGE:
+            trail = current_builder().notes.get("trail")
+            if trail is not None:
+                with trail.inside(self):
+                    return convert(self.construct)(*args, **kwargs)
             return convert(self.construct)(*args, **kwargs)
         return self.construct(*args, **kwargs)
 
@@ -422,6 +428,34 @@ class Cell:
         return self
 
     @property
+    def pipeline_stage(self) -> int | None:
+        """The stage of a pipeline that computes this Cell and what is below it; None: that of the Cell around it.
+
+        Raises:
+            ArgumentTypeError, ArgumentValueError: (when set) no int from 0 on.
+        """
+        return self._pipeline_stage
+
+    @pipeline_stage.setter
+    def pipeline_stage(self, value: int) -> None:
+        self.__dict__["_pipeline_stage"] = _place(self, "pipeline_stage", value)
+        bump_epoch()
+
+    @property
+    def pipeline_segment(self) -> int | None:
+        """Which of the parts of a network that its stage holds, where a stage holds several; None: as around it.
+
+        Raises:
+            ArgumentTypeError, ArgumentValueError: (when set) no int from 0 on.
+        """
+        return self._pipeline_segment
+
+    @pipeline_segment.setter
+    def pipeline_segment(self, value: int) -> None:
+        self.__dict__["_pipeline_segment"] = _place(self, "pipeline_segment", value)
+        bump_epoch()
+
+    @property
     def phase(self) -> str:
         """``"train"`` or ``"predict"``."""
         return self._phase
@@ -590,3 +624,11 @@ class Cell:
 
 
 _MISSING = object()
+
+
+def _place(cell: Cell, argument: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ArgumentTypeError(type(cell).__name__, argument, got=repr(value), takes="an int")
+    if value < 0:
+        raise ArgumentValueError(type(cell).__name__, argument, got=str(value), takes="0 or more")
+    return value
